@@ -26,4 +26,8 @@ const NamedSize* Catalog::size(std::string_view name) const {
   return named(sizes, name);
 }
 
+const Optimizer* Catalog::optimizer(std::string_view name) const {
+  return named(optimizers, name);
+}
+
 }  // namespace kintsugi::config

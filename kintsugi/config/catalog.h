@@ -1,5 +1,5 @@
-// What the configuration has to know of models: their families and the sizes that have a name, as rows. The rows are
-// in models/, and are passed to whatever reads a configuration.
+// What the configuration has to know of models: their families, the sizes that have a name and the optimizers, as rows.
+// The rows are in models/, and are passed to whatever reads a configuration.
 #pragma once
 
 #include <optional>
@@ -38,15 +38,23 @@ struct NamedSize {
   Model model;  // of its family, and called by that name
 };
 
+struct Optimizer {
+  std::string_view name;                    // of the key train.optimizer
+  std::string_view about;                   // one line
+  std::vector<std::string_view> keys = {};  // that it reads and not all optimizers do: "train.betas"
+};
+
 struct Catalog {
   std::span<const Family> families;
   std::span<const NamedSize> sizes;
+  std::span<const Optimizer> optimizers;
   // Of a Hugging Face folder, which model.name may be too: its model, or nothing if there is no such folder. Null where
   // no folders are read.
   std::optional<Model> (*model_of_folder)(const std::string& path) = nullptr;
 
   const Family* family(std::string_view name) const;  // null if there is none
   const NamedSize* size(std::string_view name) const;
+  const Optimizer* optimizer(std::string_view name) const;
 };
 
 }  // namespace kintsugi::config

@@ -61,6 +61,10 @@ Key train(Row row) {
   return key<&Settings::train, M>("train", std::move(row));
 }
 template <auto M>
+Key lora(Row row) {
+  return key<&Settings::lora, M>("lora", std::move(row));
+}
+template <auto M>
 Key parallel(Row row) {
   return key<&Settings::parallel, M>("parallel", std::move(row));
 }
@@ -260,6 +264,17 @@ std::vector<Key> data_keys() {
                                 "id before a sample; -1: none", "cls_token_id"}),
       data<&Data::separator_token>({"separator_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
                                     "id behind each part of a sample; -1: none", "sep_token_id"}),
+      data<&Data::chat_template>({"chat_template", Text{"a chat template"}, held, "that of the tokenizer's folder",
+                                  "how conversations become text: the name of a template",
+                                  "template conversation_template prompt_template"}),
+      data<&Data::tokenizer>({"tokenizer", Text{"a path"}, moved, "that of train.init_from",
+                              "tokenizer of conversations: a tokenizer.json, or a folder that has one",
+                              "tokenizer_path tokenizer_name"}),
+      data<&Data::long_conversations>(
+          {"long_conversations", OneOf{{"refuse", "drop", "cut"}}, fixed, "",
+           "conversations of more than train.sequence tokens: an error, left out, or cut at "
+           "the end",
+           "truncation"}),
   };
 }
 
@@ -283,7 +298,7 @@ std::vector<Key> train_keys() {
                                      "type in which gradients add up over passes and ranks (fp64 with fp64); bf16, "
                                      "with dtype bf16, takes half the memory and half the bytes sent",
                                      "grad_dtype main_grads_dtype grad_accum_dtype gradient_accumulation_dtype"}),
-      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}}, fixed, "", "update rule", "optim"}),
+      train<&Train::optimizer>({"optimizer", Name{"an optimizer"}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
                                     "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>({"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate",
@@ -302,9 +317,10 @@ std::vector<Key> train_keys() {
       train<&Train::base_batch>({"base_batch", Integer{0, kLarge}, fixed, "",
                                  "the batch that learning_rate was chosen for; needed if it is scaled",
                                  "reference_batch base_batch_size"}),
-      train<&Train::betas>({"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments of AdamW",
-                            "beta beta1 beta2 adam_betas"}),
-      train<&Train::epsilon>({"epsilon", kPositive, fixed, "", "added to the denominator of AdamW", "eps adam_eps"}),
+      train<&Train::betas>(
+          {"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments", "beta beta1 beta2 adam_betas"}),
+      train<&Train::epsilon>(
+          {"epsilon", kPositive, fixed, "", "added to the denominator of the update", "eps adam_eps"}),
       train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd", "sgd_momentum"}),
       train<&Train::weight_decay>(
           {"weight_decay", kNotNegative, fixed, "",
@@ -349,6 +365,24 @@ std::vector<Key> train_keys() {
       train<&Train::init_new>({"init_new", Texts{"a list of beginnings of names, as \"head.\""}, fixed, "",
                                "weights whose names begin so are not taken from init_from but begin at random",
                                "ignore_mismatched_sizes"}),
+      train<&Train::freeze>({"freeze", Texts{"a list of patterns of names, as \"embedding.*\""}, fixed, "",
+                             "weights that are not trained: whole names, or beginnings that end at a dot; * stands for "
+                             "any text",
+                             "frozen freeze_layers trainable_params"}),
+  };
+}
+
+std::vector<Key> lora_keys() {
+  return {
+      lora<&Lora::rank>({"rank", Integer{0, kWide}, fixed, "",
+                         "rank of the adapters, which alone are trained; 0: no adapters", "r lora_r lora_rank"}),
+      lora<&Lora::alpha>({"alpha", kNotNegative, fixed, "2 rank", "what the adapters add is multiplied by alpha / rank",
+                          "lora_alpha"}),
+      lora<&Lora::dropout>({"dropout", kFraction, fixed, "", "dropout of the adapters' input", "lora_dropout"}),
+      lora<&Lora::targets>({"targets", Texts{"a list of patterns of names, as \"query\""}, fixed, "",
+                            "linear layers that get adapters: names, or what they end with; * stands for any text; "
+                            "empty: all of the blocks",
+                            "target_modules lora_target_modules"}),
   };
 }
 
@@ -480,7 +514,7 @@ std::vector<Key> checkpoint_keys() {
 
 std::vector<Key> list() {
   std::vector<Key> all;
-  for (const auto& section : {model_keys, data_keys, train_keys, parallel_keys, checkpoint_keys})
+  for (const auto& section : {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys})
     for (Key& key : section()) all.push_back(std::move(key));
   return all;
 }
@@ -513,7 +547,7 @@ const std::vector<Key>& keys() {
 }
 
 const std::vector<std::string_view>& sections() {
-  static const std::vector<std::string_view> kSections = {"model", "data", "train", "parallel", "checkpoint"};
+  static const std::vector<std::string_view> kSections = {"model", "data", "train", "lora", "parallel", "checkpoint"};
   return kSections;
 }
 
@@ -521,6 +555,7 @@ std::string_view describe_section(std::string_view section) {
   if (section == "model") return "the network";
   if (section == "data") return "what it learns from";
   if (section == "train") return "how it learns";
+  if (section == "lora") return "low-rank adapters, trained in place of the weights";
   if (section == "parallel") return "what it runs on";
   return "what is saved";
 }

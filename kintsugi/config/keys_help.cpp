@@ -1,6 +1,7 @@
 #include "kintsugi/config/keys_help.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "kintsugi/base/format.h"
 
@@ -56,6 +57,13 @@ std::string markdown_tables() {
 std::string markdown_families(const Catalog& catalog) {
   std::string table = "| family | what it is |\n|---|---|\n";
   for (const Family& f : catalog.families) table += fmt::format("| `{}` | {} |\n", f.name, cell(f.about));
+  return table;
+}
+
+std::string markdown_optimizers(const Catalog& catalog) {
+  std::string table = "| optimizer | what it is | its keys |\n|---|---|---|\n";
+  for (const Optimizer& o : catalog.optimizers)
+    table += fmt::format("| `{}` | {} | {} |\n", o.name, cell(o.about), fmt::join(o.keys, ", "));
   return table;
 }
 

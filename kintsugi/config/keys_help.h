@@ -12,6 +12,7 @@ namespace kintsugi::config {
 std::string markdown_row(const Key& key);
 std::string markdown_tables();
 std::string markdown_families(const Catalog& catalog);
+std::string markdown_optimizers(const Catalog& catalog);
 std::string markdown_sizes(const Catalog& catalog);
 
 }  // namespace kintsugi::config

@@ -150,6 +150,11 @@ const Row& row_named(std::span<const Row> rows, std::string_view what, const Ass
       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", meant));
 }
 
+void require_optimizer(const Given& given, const std::vector<Assignment>& assignments) {
+  if (const Assignment* optimizer = last_of("train.optimizer", assignments))
+    row_named(given.catalog->optimizers, "an optimizer", *optimizer);
+}
+
 // The model of the named size or folder that model.name gives, as defaults. Returns whether it is a folder.
 bool apply_named_model(Given& given, const std::vector<Assignment>& assignments) {
   const Catalog& catalog = *given.catalog;
@@ -205,6 +210,7 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
   given.catalog = &catalog;
   given.origins.resize(keys().size());
   const bool folder = apply_named_model(given, assignments);
+  require_optimizer(given, assignments);
   for (const Assignment& a : assignments) {
     if (!a.old_name.empty()) require_one_name(a, assignments);
     if (!a.old_name.empty())

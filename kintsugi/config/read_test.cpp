@@ -278,7 +278,7 @@ TEST(Read, Words) {
       error_in("[train]\ndtype = \"FP-16\"\n"),
       "[config] run.toml:2: train.dtype = \"FP-16\" is not one of fp32, bf16, fp16, fp64; did you mean \"fp16\"?");
   EXPECT_EQ(error_in("[train]\noptimizer = \"lion\"\n"),
-            "[config] run.toml:2: train.optimizer = \"lion\" is not one of adamw, sgd");
+            "[config] run.toml:2: train.optimizer = \"lion\" is not an optimizer; there are adamw, sgd");
   EXPECT_EQ(error_in("[model]\nname = \"gpt-2\"\n"),
             "[config] run.toml:2: model.name = \"gpt-2\" is not a named size; did you mean \"gpt2\"?");
   EXPECT_EQ(error_in("[model]\nname = \"bert-base-uncased\"\n"),

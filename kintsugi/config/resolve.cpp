@@ -223,6 +223,17 @@ void derive_samples(Given& given) {
     store<std::vector<std::string>>(given, "train.prompts", t.prompts, {""}, "sample_every");
 }
 
+void check_conversations(const Given& given) {
+  const Settings& s = given.settings;
+  if (!learns_conversations(s.data)) return;
+  if (!s.data.reset_at_document)
+    throw base::UserError("config", "{}{} would let conversations of one sample see each other; leave it out",
+                          place(given, {"data.reset_at_document"}), given.say("data.reset_at_document"));
+  if (objective(s.model) != Objective::next)
+    throw base::UserError("config", "{}{} learns no conversations; the objective \"next\" does",
+                          place(given, {"model.objective"}), given.say("model.objective"));
+}
+
 void check_samples(const Given& given) {
   constexpr size_t kMostPrompts = 64;
   const Settings& s = given.settings;
@@ -236,14 +247,28 @@ void check_samples(const Given& given) {
                           s.train.prompts.size(), kMostPrompts);
 }
 
+// Keys that other optimizers read.
+void warn_of_idle_optimizer_keys(Resolved& given) {
+  const Optimizer* chosen = given.catalog->optimizer(given.settings.train.optimizer);
+  base::require(chosen, "config", "no optimizer \"{}\"", given.settings.train.optimizer);
+  std::vector<std::string_view> seen;
+  for (const Optimizer& optimizer : given.catalog->optimizers)
+    for (const std::string_view key : optimizer.keys) {
+      if (std::ranges::count(seen, key) > 0) continue;
+      seen.push_back(key);
+      warn_if_idle(given, key, std::ranges::count(chosen->keys, key) > 0, "train.optimizer");
+    }
+}
+
 // Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
-  const bool adamw = s.train.optimizer == "adamw";
   warn_if_idle(given, "model.rope_theta", positions(s.model) == Positions::rotary, "model.positions");
-  warn_if_idle(given, "train.betas", adamw, "train.optimizer");
-  warn_if_idle(given, "train.epsilon", adamw, "train.optimizer");
-  warn_if_idle(given, "train.momentum", s.train.optimizer == "sgd", "train.optimizer");
+  warn_of_idle_optimizer_keys(given);
+  for (const std::string_view key : {"data.chat_template", "data.tokenizer", "data.long_conversations"})
+    warn_if_idle(given, key, learns_conversations(s.data), "data.train");
+  for (const std::string_view key : {"lora.alpha", "lora.dropout", "lora.targets"})
+    warn_if_idle(given, key, s.lora.rank > 0, "lora.rank");
   warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
@@ -254,6 +279,10 @@ void warn_of_idle_keys(Resolved& given) {
 }
 
 }  // namespace
+
+bool learns_conversations(const Data& data) {
+  return std::ranges::any_of(data.train, [](const DataSource& source) { return source.path.ends_with(".jsonl"); });
+}
 
 int64_t data_ranks(const Settings& settings) {
   return settings.parallel.data;
@@ -267,6 +296,9 @@ Given fill_derived(Given given, int64_t cores) {
   derive_micro_batch(given);
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
+  if (learns_conversations(s.data))
+    derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
+  if (s.lora.rank > 0) derive(given, "lora.alpha", s.lora.alpha, 0.0, 2.0 * static_cast<double>(s.lora.rank));
   derive_pace(given);
   derive_samples(given);
   return given;
@@ -280,6 +312,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_batch(resolved);
   check_gradient_dtype(resolved);
   check_schedule(resolved);
+  check_conversations(resolved);
   check_samples(resolved);
   warn_of_idle_keys(resolved);
   warn_of_parallel(resolved, cores);
@@ -312,6 +345,10 @@ void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs) {
        {std::tuple{"model.features", m.features, features}, std::tuple{"model.outputs", m.outputs, outputs}})
     if (has != data)
       throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {key}), resolved.say(key), data);
+}
+
+void fill_chat_template(Resolved& resolved, std::string_view name) {
+  derive<std::string>(resolved, "data.chat_template", resolved.settings.data.chat_template, "", std::string(name));
 }
 
 void require_data(const Resolved& resolved) {

@@ -36,6 +36,12 @@ void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs);
 // UserError if [data] train is not given.
 void require_data(const Resolved& resolved);
 
+// The chat template that conversations are rendered with, where [data] names none.
+void fill_chat_template(Resolved& resolved, std::string_view name);
+
+// Whether the data to train on are conversations: a file NAME.jsonl.
+bool learns_conversations(const Data& data);
+
 // Ranks among which the samples of a step are divided.
 int64_t data_ranks(const Settings& settings);
 

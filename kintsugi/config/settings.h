@@ -97,6 +97,9 @@ struct Data {
   int64_t mask_token = -1;
   int64_t first_token = -1;      // before a sample
   int64_t separator_token = -1;  // behind each part of it
+  std::string chat_template;     // of conversations: a row of text/chat_template; that of the tokenizer's folder
+  std::string tokenizer;         // of conversations: a file or folder; that of train.init_from
+  std::string long_conversations = "refuse";  // refuse | drop | cut: those that do not fit into train.sequence
 
   bool operator==(const Data&) const = default;
 };
@@ -110,7 +113,7 @@ struct Train {
   int64_t sequence = 256;               // tokens per sample; 256, or model.context where that is given and shorter
   std::string dtype = "fp32";           // fp64 | fp32 | bf16 | fp16
   std::string gradient_dtype = "fp32";  // fp32 (fp64 with fp64) | bf16: in which gradients add up and are sent
-  std::string optimizer = "adamw";      // adamw | sgd
+  std::string optimizer = "adamw";      // a row of models/optimizers
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;           // a tenth of learning_rate
   int64_t warmup_steps = -1;                 // a hundredth of steps, or of decay_steps where that is less
@@ -134,8 +137,19 @@ struct Train {
   double stop_after_minutes = 0.0;    // 0: no limit
   std::string init_from;              // a checkpoint, a run's folder, or a Hugging Face folder
   std::vector<std::string> init_new;  // beginnings of names of weights that are not taken from there
+  std::vector<std::string> freeze;    // patterns of names of weights that are not trained
 
   bool operator==(const Train&) const = default;
+};
+
+// Low-rank adapters (Hu et al. 2021): y = x W + (alpha / rank) dropout(x) A B, where A and B alone are trained.
+struct Lora {
+  int64_t rank = 0;                  // 0: no adapters
+  double alpha = 0.0;                // 2 rank
+  double dropout = 0.0;              // of the adapters' input
+  std::vector<std::string> targets;  // patterns of names of linear layers; empty: all of the blocks
+
+  bool operator==(const Lora&) const = default;
 };
 
 // Sizes of mesh axes, and what they split (docs/parallel.md).
@@ -193,6 +207,7 @@ struct Settings {
   Model model;
   Data data;
   Train train;
+  Lora lora;
   Parallel parallel;
   Checkpoint checkpoint;
 

@@ -23,7 +23,7 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-// Two families, and a size of each.
+// Two families, a size of each, and two optimizers.
 inline const Catalog& test_catalog() {
   static const std::vector<Family> families = [] {
     Model m;
@@ -60,7 +60,9 @@ inline const Catalog& test_catalog() {
     return std::vector<NamedSize>{
         {"gpt2", "a test", gpt2}, {"gpt2-medium", "a test", medium}, {"llama2-7b", "a test", llama2}};
   }();
-  static const Catalog catalog = {families, sizes};
+  static const std::vector<Optimizer> optimizers = {{"adamw", "a test", {"train.betas", "train.epsilon"}},
+                                                    {"sgd", "a test", {"train.momentum"}}};
+  static const Catalog catalog = {families, sizes, optimizers};
   return catalog;
 }
 

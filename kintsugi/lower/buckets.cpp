@@ -69,6 +69,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     int layer;
     tensor::DType dtype;
     bool decay;
+    bool frozen;
     Layout layout;
     std::optional<Layout> arrival;
     bool alone;  // used in several layers
@@ -86,6 +87,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     const Key key = {s.layer,
                      s.type.dtype,
                      s.decay,
+                     s.frozen,
                      weight_layout(plan, s),
                      arrival == uses.arrivals.end() ? std::nullopt : std::optional(arrival->second),
                      shared};
@@ -126,7 +128,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
         if (!bucket.gradient.is_split(p.factor) && !plan.units) bucket.gradient.set_part(p.factor, p.combiner);
       }
   }
-  std::map<std::tuple<int, StateKind, graph::OptimizerPart>, StateId> made;  // by bucket
+  std::map<std::tuple<int, StateKind, std::string>, StateId> made;  // by bucket and by the name after the weight's
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
     const State& s = states[id];
@@ -135,7 +137,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     Place place = b.places.at(weight);
     const Bucket& bucket = b.list[static_cast<size_t>(place.bucket)];
     const std::string suffix = s.name.substr(states[weight].name.size());
-    StateId& whole = made.try_emplace({place.bucket, s.kind, s.part}, kNone).first->second;
+    StateId& whole = made.try_emplace({place.bucket, s.kind, suffix}, kNone).first->second;
     if (whole == kNone)
       whole = b.states.add({.name = "bucket " + bucket.name + suffix,
                             .type = {bucket.shape, s.type.dtype},

@@ -1,7 +1,7 @@
-// Buckets: parameters of one layer, equal in dtype, decay and layout, stored one after another, so that they are
-// gathered, reduced and updated together. A bucket is [shard flat]: `shard` counts the blocks that the layout of its
-// parameters makes (tensor and expert splits), `flat` the elements of a block, each parameter beginning at a multiple
-// of kBlock. ZeRO splits flat (Rajbhandari et al. 2020, section 5).
+// Buckets: parameters of one layer, equal in dtype, decay, layout and whether they are trained, stored one after
+// another, so that they are gathered, reduced and updated together. A bucket is [shard flat]: `shard` counts the blocks
+// that the layout of its parameters makes (tensor and expert splits), `flat` the elements of a block, each parameter
+// beginning at a multiple of kBlock. ZeRO splits flat (Rajbhandari et al. 2020, section 5).
 #pragma once
 
 #include <map>

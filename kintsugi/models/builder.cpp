@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/models/lora.h"
 #include "kintsugi/models/rope.h"
 
 namespace kintsugi::models {
@@ -30,12 +31,38 @@ ValueId Builder::input(std::string_view name) {
 ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                         bool bias) {
   const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true);
-  const ValueId y = graph_.contract(x, w, out, dtype_);
-  if (!bias) return y;
-  std::vector<tensor::Dim> dims;
-  for (const std::string& d : tensor::words(out))
-    if (shape.has(d) && !graph_.shape(x).has(d)) dims.push_back({d, shape.size(d)});
-  return graph_.add({y, weight(name + ".bias", Shape(dims), {}, false)});
+  ValueId y = graph_.contract(x, w, out, dtype_);
+  if (bias) {
+    std::vector<tensor::Dim> dims;
+    for (const std::string& d : tensor::words(out))
+      if (shape.has(d) && !graph_.shape(x).has(d)) dims.push_back({d, shape.size(d)});
+    y = graph_.add({y, weight(name + ".bias", Shape(dims), {}, false)});
+  }
+  const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
+  if (!pass_.lora || !in_block || !has_adapter(*pass_.lora, name)) return y;
+  return graph_.add({y, adapted(x, name, shape, out)});
+}
+
+ValueId Builder::adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out) {
+  const config::Lora& lora = *pass_.lora;
+  const tensor::Dim rank = {"lora", lora.rank};
+  const tensor::Shape given = graph_.shape(x);
+  std::vector<tensor::Dim> a, b = {rank}, inner;
+  int64_t width = 1;  // of the input
+  for (const tensor::Dim& d : shape) (given.has(d.name) ? a : b).push_back(d);
+  for (const tensor::Dim& d : a) width *= d.size;
+  a.push_back(rank);
+  for (const tensor::Dim& d : given)
+    if (!shape.has(d.name)) inner.push_back(d);
+  inner.push_back(rank);
+  // The variance of the uniform numbers that others begin with: 1 / (3 width).
+  const double deviation = 1.0 / std::sqrt(3.0 * static_cast<double>(width));
+  const ValueId down = weight(name + std::string(kLoraA), Shape(a), {Init::Kind::normal, deviation}, true);
+  const ValueId up = weight(name + std::string(kLoraB), Shape(b), {}, true);
+  if (lora.dropout > 0.0 && pass_.purpose == Purpose::train)
+    x = graph_.op("dropout", {x}, {{"p", lora.dropout}, {"key", name + ".lora"}});
+  const ValueId h = graph_.contract(x, down, tensor::names(Shape(inner)), dtype_);
+  return graph_.contract(graph_.scale(h, lora_scale(lora)), up, out, dtype_);
 }
 
 ValueId Builder::rms_norm(ValueId x, const std::string& name, const Shape& over) {

@@ -25,6 +25,7 @@ struct Pass {
   int64_t sequence = 1;    // tokens per sample
   int64_t cache = 0;       // generation: positions that the caches hold
   bool documents = false;  // attention stays within a document, by the input "starts"
+  const config::Lora* lora = nullptr;  // the adapters of linear layers; null: none
 };
 
 class Builder {
@@ -42,7 +43,8 @@ class Builder {
   ValueId input(std::string_view name);
   // Of another shape; numbers are fp32.
   ValueId input(std::string_view name, const Shape& shape, DType dtype) { return graph_.input(name, {shape, dtype}); }
-  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]
+  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]. Plus
+  // what the layer's adapter adds, if it has one: x NAME.lora_a NAME.lora_b alpha / rank (models/lora.h).
   ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                  bool bias);
   // The norm of the model, over embed.
@@ -79,6 +81,7 @@ class Builder {
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }
 
  private:
+  ValueId adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out);
   ValueId cached(ValueId x, const std::string& name);
   // RMS norm over the dims of `over`, the last of x.
   ValueId rms_norm(ValueId x, const std::string& name, const Shape& over);

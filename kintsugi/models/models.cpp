@@ -1,6 +1,7 @@
 #include "kintsugi/models/models.h"
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/models/optimizers.h"
 
 namespace kintsugi::models {
 
@@ -29,7 +30,12 @@ const config::Catalog& catalog() {
     for (const Family& f : families()) list.push_back(f.config);
     return list;
   }();
-  static const config::Catalog catalog = {rows, named_sizes()};
+  static const std::vector<config::Optimizer> updates = [] {
+    std::vector<config::Optimizer> list;
+    for (const Optimizer& o : optimizers()) list.push_back(o.config);
+    return list;
+  }();
+  static const config::Catalog catalog = {rows, named_sizes(), updates};
   return catalog;
 }
 

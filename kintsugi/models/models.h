@@ -20,7 +20,7 @@ const Family& family(std::string_view name);
 // Models of the literature, as their papers or published weights give them.
 std::span<const config::NamedSize> named_sizes();
 
-// Both, for whatever reads a configuration.
+// These and the optimizers, for whatever reads a configuration.
 const config::Catalog& catalog();
 
 // What `[model]` is for a family whose keys are not given, all that is derived left open.

@@ -108,7 +108,8 @@ TEST(NamedSizes, HaveTheirPublishedParameters) {
 TEST(NamedSizes, ThePageHasThem) {
   const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/configuration.md";
   const std::string text = base::read_file(page);
-  for (const std::string& table : {config::markdown_sizes(catalog()), config::markdown_families(catalog())})
+  for (const std::string& table : {config::markdown_sizes(catalog()), config::markdown_families(catalog()),
+                                   config::markdown_optimizers(catalog())})
     EXPECT_NE(text.find(table), std::string::npos) << "docs/configuration.md should hold:\n" << table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/differentiate.h"
+#include "kintsugi/models/freeze.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/update.h"
 #include "kintsugi/ops/rows.h"
@@ -22,8 +23,8 @@ DType dtype_of(const config::Settings& s) {
   return tensor::dtype_from(s.train.dtype);
 }
 
-Graph empty(std::string name, const StateTable& states) {
-  return Graph(std::move(name), ops::operations(), states);
+Graph empty(std::string name, const StateTable& states, const graph::OpTable& operations = ops::operations()) {
+  return Graph(std::move(name), operations, states);
 }
 
 // Of the sum of a weight's gradients.
@@ -98,13 +99,18 @@ ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
 }
 
 Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence) {
-  return {
-      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = config::separates_documents(s)};
+  return {.purpose = Purpose::evaluate,
+          .batch = batch,
+          .sequence = sequence,
+          .documents = config::separates_documents(s),
+          .lora = &s.lora};
 }
 
-Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
-  Graph g = empty("evaluate", states);
-  Builder b(g, states, s.model, evaluation_pass(s, batch, sequence), dtype_of(s));
+Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence,
+                       const graph::OpTable& operations = ops::operations()) {
+  Graph g = empty("evaluate", states, operations);
+  const Pass pass = evaluation_pass(s, batch, sequence);
+  Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
            number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
@@ -128,7 +134,8 @@ Graph scoring_graph(const config::Settings& s, StateTable& states, int64_t batch
   return g;
 }
 
-Graph generation_graph(const config::Settings& s, StateTable& states, const std::string& name, const Pass& pass) {
+Graph generation_graph(const config::Settings& s, StateTable& states, const std::string& name, Pass pass) {
+  pass.lora = &s.lora;
   Graph g = empty(name, states);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
@@ -158,7 +165,8 @@ ValueId add_forward(Graph& g, const config::Settings& s, StateTable& states, Log
   const Pass pass = {.purpose = Purpose::train,
                      .batch = s.train.micro_batch * s.parallel.data,
                      .sequence = s.train.sequence,
-                     .documents = config::separates_documents(s)};
+                     .documents = config::separates_documents(s),
+                     .lora = &s.lora};
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const auto parts = [&](std::string_view name) {
@@ -195,11 +203,17 @@ int64_t sample_window(const config::Settings& s) {
 }
 
 Graphs build_training(const config::Settings& s, Logits kept) {
+  return build_training(s, optimizer(s.train.optimizer), ops::operations(), kept);
+}
+
+Graphs build_training(const config::Settings& s, const Optimizer& optimizer, const graph::OpTable& operations,
+                      Logits kept) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   StateTable& states = *graphs.states;
-  Graph g = empty("micro-batch", states);
+  Graph g = empty("micro-batch", states, operations);
   const ValueId loss = add_forward(g, s, states, kept);
+  freeze(states, s);
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
   // that for a thousand tokens, and the scale adapts in either direction.
@@ -218,8 +232,8 @@ Graphs build_training(const config::Settings& s, Logits kept) {
     g.accumulate(found.gradient, accumulator);
   });
   graphs.micro = std::move(g);
-  graphs.update = build_update(s.train, states);
-  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * s.parallel.data, s.train.sequence);
+  graphs.update = build_update(s.train, states, optimizer, operations);
+  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * s.parallel.data, s.train.sequence, operations);
   if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
   return graphs;
 }

@@ -7,6 +7,7 @@
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/models/builder.h"
+#include "kintsugi/models/optimizers.h"
 
 namespace kintsugi::models {
 
@@ -49,6 +50,9 @@ int64_t sample_window(const config::Settings& settings);
 // micro, update, evaluate; and with [train] sample_every `sample`: all prompts together, read whole each time, without
 // caches, so that it is split as evaluation is. Its output "logits" is [batch vocab]. Needs resolved settings.
 Graphs build_training(const config::Settings& settings, Logits logits = Logits::none);
+// The same with a given optimizer, whose operation is in the table.
+Graphs build_training(const config::Settings& settings, const Optimizer& optimizer, const graph::OpTable& operations,
+                      Logits logits = Logits::none);
 
 // evaluate alone, with `batch` samples of `sequence` tokens.
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);

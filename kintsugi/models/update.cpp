@@ -1,5 +1,9 @@
 #include "kintsugi/models/update.h"
 
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
@@ -19,31 +23,48 @@ struct Parameter {
   StateId gradient;
 };
 
-std::string_view suffix_of(OptimizerPart part) {
-  switch (part) {
-    case OptimizerPart::master:
-      return ".master";
-    case OptimizerPart::first_moment:
-      return ".m";
-    case OptimizerPart::second_moment:
-      return ".v";
-    case OptimizerPart::none:
-      break;
-  }
-  throw base::InternalError("models", "an optimizer's state that is none");
-}
-
-// The optimizer's state of that part for a weight. A master starts with its weight's initial values.
-StateId add_part(StateTable& states, StateId of, OptimizerPart part) {
+// A state of the optimizer for a weight. A master starts with its weight's initial values.
+StateId add_state(StateTable& states, StateId of, const OptimizerState& row) {
   const State weight = states[of];
-  return states.add({.name = weight.name + std::string(suffix_of(part)),
+  return states.add({.name = weight.name + std::string(row.suffix),
                      .type = {weight.type.shape, graph::wide(weight.type.dtype)},
                      .kind = StateKind::optimizer,
                      .weight = of,
-                     .part = part,
+                     .part = row.part,
                      .layer = weight.layer,
                      .decay = weight.decay,
-                     .init = part == OptimizerPart::master ? weight.init : Init{}});
+                     .init = row.part == OptimizerPart::master ? weight.init : Init{}});
+}
+
+constexpr OptimizerState kMaster = {"w", ".master", OptimizerPart::master};
+
+// What all weights share in an update.
+struct Shared {
+  ValueId factor, finite, updates;
+};
+
+void update_weight(Graph& g, StateTable& states, const Parameter& p, ValueId gradient, const Shared& shared,
+                   const Optimizer& optimizer, const config::Train& train) {
+  const State weight = states[p.weight];
+  const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
+  tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
+  if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
+  const tensor::Attributes own = optimizer.attributes(train);
+  for (const auto& [name, value] : own.list()) attributes.set(name, value);
+  std::map<std::string_view, StateId> of;  // by operand
+  of["w"] = narrow ? add_state(states, p.weight, kMaster) : p.weight;
+  for (const OptimizerState& row : optimizer.states) of[row.operand] = add_state(states, p.weight, row);
+  const std::map<std::string_view, ValueId> given = {
+      {"g", gradient}, {"factor", shared.factor}, {"finite", shared.finite}, {"updates", shared.updates}};
+  const graph::OpRow& row = g.table().find(optimizer.operation);
+  std::vector<ValueId> ins;
+  for (const tensor::Operand& operand : row.ins) {
+    const auto state = of.find(operand.name);
+    ins.push_back(state == of.end() ? given.at(operand.name) : g.read(state->second));
+  }
+  const std::vector<ValueId> outs = g.apply(optimizer.operation, std::move(ins), attributes, weight.name);
+  if (narrow) of["weight"] = p.weight;
+  for (size_t i = 0; i < outs.size(); ++i) g.assign(outs[i], of.at(row.outs[i].name));
 }
 
 }  // namespace
@@ -59,8 +80,9 @@ StateId number(StateTable& states, const std::string& name, double start, int la
                      .saved = saved});
 }
 
-Graph build_update(const config::Train& train, StateTable& states) {
-  Graph g("update", ops::operations(), states);
+Graph build_update(const config::Train& train, StateTable& states, const Optimizer& optimizer,
+                   const graph::OpTable& operations) {
+  Graph g("update", operations, states);
   g.phase = graph::Phase::update;
   std::vector<Parameter> parameters;
   for (size_t i = 0; i < states.size(); ++i) {
@@ -92,30 +114,8 @@ Graph build_update(const config::Train& train, StateTable& states) {
   g.assign(finite, number(states, std::string(kFinite), 1.0, -1, false));
 
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const State weight = states[parameters[i].weight];
-    g.layer = weight.layer;
-    const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
-    const StateId master =
-        narrow ? add_part(states, parameters[i].weight, OptimizerPart::master) : parameters[i].weight;
-    tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
-    if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
-    std::vector<StateId> targets = {master, add_part(states, parameters[i].weight, OptimizerPart::first_moment)};
-    std::vector<ValueId> ins = {g.read(master), gradients[i], g.read(targets[1])};
-    const bool adamw = train.optimizer == "adamw";
-    if (adamw) {
-      attributes.set("beta1", train.betas[0]);
-      attributes.set("beta2", train.betas[1]);
-      attributes.set("epsilon", train.epsilon);
-      targets.push_back(add_part(states, parameters[i].weight, OptimizerPart::second_moment));
-      ins.push_back(g.read(targets[2]));
-    } else {
-      attributes.set("momentum", train.momentum);
-    }
-    ins.insert(ins.end(), {factor, finite});
-    if (adamw) ins.push_back(updates);
-    if (narrow) targets.push_back(parameters[i].weight);
-    const std::vector<ValueId> outs = g.apply(train.optimizer, ins, attributes, weight.name);
-    for (size_t j = 0; j < outs.size(); ++j) g.assign(outs[j], targets[j]);
+    g.layer = states[parameters[i].weight].layer;
+    update_weight(g, states, parameters[i], gradients[i], {factor, finite, updates}, optimizer, train);
   }
 
   g.layer = -1;

@@ -15,9 +15,9 @@ constexpr StateKind kStateKinds[] = {StateKind::weight,    StateKind::gradient, 
                                      StateKind::optimizer, StateKind::statistic, StateKind::cache};
 std::string_view name_of(StateKind kind);
 
-// The relation of an optimizer's state to its weight: the weight itself in fp32, if it is stored in less, or a moving
-// mean of the gradient (the momentum) or of its square.
-enum class OptimizerPart : uint8_t { none, master, first_moment, second_moment };
+// The relation of an optimizer's state to its weight: the weight itself in fp32, if it is stored in less, a moving mean
+// of the gradient (the momentum) or of its square, or another state that only its optimizer knows.
+enum class OptimizerPart : uint8_t { none, master, first_moment, second_moment, other };
 
 // The initial value of a state: a constant, or normal numbers of mean 0 keyed by (seed, name, index).
 struct Init {

@@ -187,21 +187,21 @@ class Comparer {
     // Twice: the norm that clips has an error of its own.
     const double error = 2 * o_.tolerance * static_cast<double>(step) * clipped;
     const auto updates = static_cast<int64_t>(twin_.executor(0).number(models::kUpdates));
+    const models::Optimizer& optimizer = models::optimizer(t.optimizer);
+    const double reach = optimizer.reach ? optimizer.reach(t, updates) : 0;
+    double through = 0;  // the effect of the momentum on one unit in each step
+    for (int64_t i = 0; reach == 0 && i < updates; ++i) through = 1 + t.momentum * through;
     for (const StateInfo& w : weights_) {
       std::vector<float>& allowed = allowed_.at(w.name);
       std::vector<double> v;
-      double reach = 0, correction = 1;
-      if (const StateInfo* second = second_moment(w)) {
+      double correction = 1;
+      if (const StateInfo* second = reach > 0 ? second_moment(w) : nullptr) {
         v = whole(twin_, *second);
-        reach = adamw_reach(t.betas[0], t.betas[1], updates);
         correction = 1 - std::pow(t.betas[1], static_cast<double>(updates));
       }
-      double through = 0;  // the effect of the momentum on one unit in each step
-      for (int64_t i = 0; v.empty() && i < updates; ++i) through = 1 + t.momentum * through;
       for_each_element(twin_, w, 0, [&](size_t i, double x) {
-        const double moved =
-            v.empty() ? error * through
-                      : std::min(2 * reach, (1 + reach) * error / (std::sqrt(v[i] / correction) + t.epsilon));
+        double moved = reach > 0 ? 2 * reach : error * through;
+        if (!v.empty()) moved = std::min(moved, (1 + reach) * error / (std::sqrt(v[i] / correction) + t.epsilon));
         const double far = rate * moved;  // and as far beyond x, where more is rounded
         allowed[i] += static_cast<float>(far + 2 * spacing(w.whole.dtype) * (std::abs(x) + far));
       });
@@ -283,18 +283,6 @@ const Difference* Comparison::first() const {
   for (const Difference& d : differences)
     if (!d.within()) return &d;
   return nullptr;
-}
-
-double adamw_reach(double beta1, double beta2, int64_t step) {
-  double reach = 0;
-  for (int64_t t = 1; t <= step; ++t) {
-    // m = sum a_j g_j, v = sum b_j g_j^2, and |m| <= sqrt(sum a_j^2 / b_j) sqrt(v).
-    const double a = (1 - beta1) / (1 - std::pow(beta1, t)), b = (1 - beta2) / (1 - std::pow(beta2, t));
-    double sum = 0;
-    for (int64_t j = 0; j < t; ++j) sum += std::pow(beta1 * beta1 / beta2, j);
-    reach = std::max(reach, std::sqrt(a * a / b * sum));
-  }
-  return reach;
 }
 
 Comparison compare(const CompareOptions& o) {

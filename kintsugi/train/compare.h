@@ -40,9 +40,9 @@ std::string_view name_of(Compared what);
 // - weight: before the first step none may differ. Then the limit of an element is the change that gradients at their
 //   limit can cause. AdamW divides a gradient by its own size: if v is the second moment, corrected, an error d of
 //   gradients moves an element by at most learning_rate x min(2 R, (1 + R) d / (sqrt(v) + epsilon)), R the largest
-//   possible step (adamw_reach). So an element whose gradient is nothing but rounding, such as that of a key's bias,
-//   may be anywhere within its reach, and the others are held to the precision of their gradients. SGD: learning_rate
-//   x d through the momentum. The rounding of the weight itself is added.
+//   possible step (models::Optimizer::reach). So an element whose gradient is nothing but rounding, such as that of a
+//   key's bias, may be anywhere within its reach, and the others are held to the precision of their gradients. SGD:
+//   learning_rate x d through the momentum. The rounding of the weight itself is added.
 struct Difference {
   int64_t step = 0;  // from 1; 0: before the first
   Compared what = Compared::loss;
@@ -71,10 +71,6 @@ struct Comparison {
 
 // UserError if the plan has one rank or does not fit the model, or if the loss of the twin is not finite.
 Comparison compare(const CompareOptions& options);
-
-// The farthest that AdamW moves an element in any step up to `step` (from 1), in learning rates: by Cauchy and Schwarz
-// the largest |m| / sqrt(v), both corrected.
-double adamw_reach(double beta1, double beta2, int64_t step);
 
 // The table by step, the table by name, and the line that says where the first difference appears, or "the same".
 std::string print(const Comparison& comparison);

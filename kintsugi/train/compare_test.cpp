@@ -34,12 +34,12 @@ TEST(AdamwReach, IsReachedAndNotPassed) {
       double largest = 0;  // of all steps up to this one
       for (size_t i = 1; i <= most.size(); ++i)
         largest = std::max(largest, moved({most.end() - static_cast<std::ptrdiff_t>(i), most.end()}, beta1, beta2));
-      const double reach = adamw_reach(beta1, beta2, steps);
+      const double reach = models::adamw_reach(beta1, beta2, steps);
       EXPECT_NEAR(reach, largest, 1e-9 * reach) << beta1 << " " << beta2 << " " << steps;
       EXPECT_LE(std::abs(moved(other, beta1, beta2)), reach);
       EXPECT_LE(moved(alike, beta1, beta2), reach * (1 + 1e-12));
     }
-  EXPECT_EQ(adamw_reach(0.9, 0.999, 1), 1.0);
+  EXPECT_EQ(models::adamw_reach(0.9, 0.999, 1), 1.0);
 }
 
 TEST(Tolerance, IsThatOfTheCoarsestDtype) {

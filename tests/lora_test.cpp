@@ -1,0 +1,144 @@
+// Adapters: the gradients that the algebra of the whole model gives, and the answer of one rank in every layout.
+#include "kintsugi/models/lora.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kintsugi/models/models.h"
+#include "kintsugi/models/step.h"
+#include "tests/layout_lists.h"
+
+namespace kintsugi::tests::lora_test {
+namespace {
+
+config::Settings lora_model(const std::string& name, const std::string& dtype) {
+  config::Settings s = pipeline_model(name, dtype);
+  s.train.micro_batch = 4;
+  s.lora = {.rank = 3, .alpha = 6, .dropout = 0.1, .targets = {}};
+  if (name.ends_with("-last")) s.lora.targets = {"layer3.attention.query"};  // the first stages have no backward pass
+  if (name.starts_with("gptneox")) s.lora.targets = {"attention.*", "layer1.ffn.up"};
+  return s;
+}
+
+class LoraLayouts : public testing::TestWithParam<ModelLayout> {};
+
+TEST_P(LoraLayouts, LossAndGradientsOfOneRankInFp64) {
+  const Record found = run_layout(lora_model, GetParam(), "fp64", 4);
+  EXPECT_EQ(difference(found, twin(lora_model, GetParam().model, "fp64", 4), 1e-9), "");
+  for (const auto& [name, x] : found.gradients.back()) EXPECT_NE(name.find(".lora_"), name.npos) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LoraLayouts,
+                         testing::ValuesIn(std::vector<ModelLayout>{
+                             {"llama", "data=2"},
+                             {"llama", "data=4 zero=1"},
+                             {"llama", "data=2 zero=2"},
+                             {"gpt", "data=2 zero=3"},
+                             {"llama", "tensor=2"},
+                             {"gpt", "tensor=4"},
+                             {"gptneox", "tensor=2 sequence_parallel"},
+                             {"llama", "context=2"},
+                             {"llama", "context=2 method=ring"},
+                             {"llama", "pipe=2"},
+                             {"gptneox", "pipe=2 schedule=zero_bubble"},
+                             {"gpt", "pipe=4 recompute=full"},
+                             {"llama", "pipe=2 data=2 zero=3"},
+                             {"llama-last", "pipe=2"},
+                             {"llama-last", "pipe=4 data=2 schedule=zero_bubble"},
+                             {"llama", "data=2 tensor=2 zero=3 sequence_parallel"},
+                             {"gptneox", "data=2 tensor=2 context=2 zero=2"},
+                         }),
+                         [](const auto& info) { return test_name(info.param); });
+
+// y [rows columns] += by a [rows inner] b [inner columns]; `turned` operands are stored the other way round.
+void add_product(std::vector<double>& y, const std::vector<double>& a, const std::vector<double>& b, size_t inner,
+                 double by, bool a_turned = false, bool b_turned = false) {
+  const size_t rows = a.size() / inner, columns = b.size() / inner;
+  ASSERT_EQ(y.size(), rows * columns);
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c)
+      for (size_t k = 0; k < inner; ++k)
+        y[r * columns + c] +=
+            by * a[a_turned ? k * rows + r : r * inner + k] * b[b_turned ? c * inner + k : k * columns + c];
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& want, const std::string& name) {
+  ASSERT_EQ(got.size(), want.size()) << name;
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-12) << name << " " << i;
+}
+
+}  // namespace
+
+// With W + s A B in place of W the whole model has the loss of the adapted one, and with its gradient dW the adapters'
+// are s dW B^T and s A^T dW.
+TEST(Lora, GradientsAreThoseOfTheWholeModel) {
+  for (const std::string family : {"llama", "gpt", "gptneox", "gemma3"}) {
+    SCOPED_TRACE(family);
+    config::Settings s = small_model(family, "fp64");
+    s.model.dropout = 0;
+    s.lora = {.rank = 3, .alpha = 4.5, .dropout = 0, .targets = {}};
+    config::Settings whole = s;
+    whole.lora = {};
+    Machine adapted(s), full(whole);
+    Numbers weights = adapted.states(program::StateKind::weight), merged = full.states(program::StateKind::weight);
+    size_t layers = 0;
+    for (auto& [name, b] : weights) {
+      if (!name.ends_with(models::kLoraB)) continue;
+      ++layers;
+      for (size_t i = 0; i < b.size(); ++i) b[i] = 0.01 * static_cast<double>(i * 37 % 101) - 0.5;
+      put(adapted.executor.state(name), b);
+      const std::string layer = name.substr(0, name.size() - models::kLoraB.size());
+      add_product(merged.at(layer + ".weight"), weights.at(layer + std::string(models::kLoraA)), b, 3, 1.5);
+    }
+    EXPECT_EQ(layers, family == "llama" || family == "gemma3" ? 14u : 12u);
+    for (const auto& [name, w] : merged) put(full.executor.state(name), w);
+    EXPECT_NEAR(adapted.step(0, 0.0), full.step(0, 0.0), 1e-12);
+    const Numbers gradients = adapted.states(program::StateKind::gradient),
+                  of_full = full.states(program::StateKind::gradient);
+    EXPECT_EQ(gradients.size(), 2 * layers);
+    for (const auto& [name, b] : weights) {
+      if (!name.ends_with(models::kLoraB)) continue;
+      const std::string layer = name.substr(0, name.size() - models::kLoraB.size()),
+                        a_name = layer + std::string(models::kLoraA);
+      const std::vector<double>&a = weights.at(a_name), &dw = of_full.at(layer + ".weight.gradient");
+      std::vector<double> da(a.size(), 0), db(b.size(), 0);
+      add_product(da, dw, b, b.size() / 3, 1.5, false, true);
+      add_product(db, a, dw, a.size() / 3, 1.5, true);
+      expect_near(gradients.at(a_name + ".gradient"), da, a_name);
+      expect_near(gradients.at(name + ".gradient"), db, name);
+    }
+  }
+}
+
+// In bf16 the frozen weights have no master: two bytes each; adapters have 2 + 4 + 4 + 4 + 4 bytes, gradient included.
+TEST(Lora, FrozenWeightsTakeTheirBytesAlone) {
+  config::Settings s = lora_model("llama", "bf16");
+  Machine machine(s);
+  int64_t frozen = 0, adapters = 0;
+  for (const program::StateInfo& info : machine.executor.program().states) {
+    const bool adapter = info.name.find(".lora_") != info.name.npos;
+    if (info.kind == program::StateKind::weight) {
+      (adapter ? adapters : frozen) += info.whole.shape.elements();
+      EXPECT_EQ(info.whole.dtype, tensor::DType::bf16);
+    } else if (info.kind != program::StateKind::statistic) {
+      EXPECT_TRUE(adapter) << info.name;
+    }
+  }
+  int64_t bytes = 0;
+  for (const program::StateInfo& info : machine.executor.program().states)
+    if (info.kind != program::StateKind::statistic)
+      bytes += info.whole.shape.elements() * tensor::size_of(machine.executor.program().buffer(info.buffer).type.dtype);
+  EXPECT_EQ(bytes, 2 * frozen + (2 + 4 + 4 + 4 + 4) * adapters);
+}
+
+TEST(Lora, RefusesTargetsThatMatchNothing) {
+  config::Settings s = lora_model("llama", "fp32");
+  s.lora.targets = {"query", "q_proj"};
+  EXPECT_EQ(error_of([&] { models::build_training(s); }),
+            "[model] lora.targets: no linear layer of a block matches \"q_proj\"; nearest: layer*.ffn.up, "
+            "layer*.ffn.gate, layer*.ffn.down");
+}
+
+}  // namespace kintsugi::tests::lora_test
