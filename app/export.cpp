@@ -30,6 +30,7 @@ void run(const exchange::ExportOptions& options) {
   const exchange::Exported made = exchange::export_folder(options);
   progress.finish();
   if (!made.note.empty()) fmt::print("note       {}\n", made.note);
+  if (made.adapter) fmt::print("adapter    for PEFT; --merge writes the whole model\n");
   fmt::print("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from.string(),
              options.folder.string(), made.tensors, base::format_bytes(made.bytes), made.files,
              made.files == 1 ? "" : "s");
@@ -50,6 +51,7 @@ void add_export(Command& kintsugi) {
           "--shard-size", [options](const std::string& text) { options->shard_bytes = shard_bytes(text); },
           "Largest size of a file; a larger model is several files [5GB]")
       .type_name("SIZE");
+  verb.flag("--merge", options->merge, "Of a model with adapters: the whole model with these added to its weights");
   verb.run([options] {
     require_one_process("export");
     run(*options);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -11,9 +13,11 @@
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/safetensors.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/exchange/adapters.h"
 #include "kintsugi/exchange/export_tokenizer.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/peft_folder.h"
 #include "kintsugi/exchange/read_strided.h"
 #include "kintsugi/models/models.h"
 
@@ -119,15 +123,34 @@ std::string print_index(const std::vector<std::span<const Planned>>& shards, con
   return json.text() + "\n";
 }
 
+Exported export_adapter(const SavedModel& saved, const config::Settings& settings, const fs::path& to) {
+  NewFolder folder("export", to);
+  const ExportedAdapter made = write_adapter(*saved.weights, settings, settings.train.init_from, folder.part());
+  const std::string note = export_tokenizer(folder.part(), saved.tokenizer, settings.model);
+  folder.finish();
+  return {
+      .from = saved.folder(), .tensors = made.tensors, .files = 1, .bytes = made.bytes, .adapter = true, .note = note};
+}
+
 }  // namespace
 
 Exported export_folder(const ExportOptions& options) {
   const auto self = comm::self_communicator();
-  const SavedModel saved = open_model(options.model, *self);
-  const config::Model model = saved.settings().model;
+  SavedModel saved = open_model(options.model, *self);
+  const config::Settings settings = saved.settings();
+  const bool adapted = settings.lora.rank > 0;
+  if (options.merge && !adapted)
+    throw base::UserError("export", "--merge: {} has no adapters to merge", base::in_quotes(saved.folder().string()));
+  if (adapted && !options.merge) {
+    if (options.dtype) throw base::UserError("export", "--dtype needs --merge: adapters alone are written in fp32");
+    return export_adapter(saved, settings, options.folder);
+  }
+  if (adapted) saved.weights = std::make_unique<MergedSource>(std::move(saved.weights), settings);
+  const config::Model model = settings.model;
   const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options.dtype);
   const std::string config = write_config(model, tensors.front().stored.dtype);
-  Exported result = {.from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .note = {}};
+  Exported result = {
+      .from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .adapter = false, .note = {}};
   for (const Planned& planned : tensors) result.bytes += planned.stored.bytes();
 
   NewFolder folder("export", options.folder);

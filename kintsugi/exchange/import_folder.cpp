@@ -8,9 +8,12 @@
 
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/checkpoint/writer.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/peft_folder.h"
 #include "kintsugi/exchange/read_strided.h"
+#include "kintsugi/models/step.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::exchange {
@@ -101,23 +104,56 @@ void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& wri
   writer.write(base::Writing::to_disk);
 }
 
-}  // namespace
+// An adapter, with the weights of the model that it belongs to.
+Imported import_adapted(const ImportOptions& options) {
+  const auto self = comm::self_communicator();
+  const SavedModel saved = open_model(options.folder, *self);
+  const config::Settings settings = saved.settings();
+  const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
+  checkpoint::CheckpointWriter writer(options.run, 0);
+  std::vector<std::byte> part;
+  for (const graph::State& state : *graphs.states) {
+    if (state.kind != graph::StateKind::weight) continue;
+    const tensor::Type type = saved.weights->type(state.name);
+    writer.add({.name = state.name, .type = type, .kind = checkpoint::Kind::weight, .box = {}, .flat = {}},
+               [&saved, &part, type, name = state.name](const Sink& sink) {
+                 const int64_t all = type.shape.elements(), most = kPartBytes / size_of(type.dtype);
+                 for (int64_t at = 0; at < all; at += most) {
+                   const Range flat = {at, std::min(at + most, all)};
+                   part.resize(static_cast<size_t>(flat.size() * size_of(type.dtype)));
+                   saved.weights->read({.name = name, .box = {}, .flat = flat}, type.dtype, part);
+                   sink(part);
+                 }
+               });
+  }
+  writer.write(base::Writing::to_disk);
+  return {.checkpoint =
+              writer.finish({.state = std::string(kNoState), .config = saved.config, .tokenizer = saved.tokenizer}),
+          .vocab = settings.model.vocab,
+          .ids = 0};
+}
 
-Imported import_folder(const ImportOptions& options) {
+Imported import_whole(const ImportOptions& options) {
   const FolderReader reader(options.folder, options.allow_not_finite);
   const auto tokenizer = text::find_tokenizer(reader.folder());
   const checkpoint::Contents contents = {.state = std::string(kNoState),
                                          .config = config_of(reader),
                                          .tokenizer = tokenizer ? tokenizer->to_json() : ""};
+  checkpoint::CheckpointWriter writer(options.run, 0);
+  write_weights(reader, writer);
+  return {.checkpoint = writer.finish(contents),
+          .vocab = reader.config().model.vocab,
+          .ids = tokenizer ? tokenizer->vocab_size() : 0};
+}
+
+}  // namespace
+
+Imported import_folder(const ImportOptions& options) {
   require_empty("import", options.run);
   std::error_code error;
   const bool there = std::filesystem::exists(options.run, error);
   try {
-    checkpoint::CheckpointWriter writer(options.run, 0);
-    write_weights(reader, writer);
-    return {.checkpoint = writer.finish(contents),
-            .vocab = reader.config().model.vocab,
-            .ids = tokenizer ? tokenizer->vocab_size() : 0};
+    return is_adapter_folder(options.folder) ? import_adapted(options) : import_whole(options);
   } catch (...) {
     if (!there) std::filesystem::remove_all(options.run, error);
     throw;

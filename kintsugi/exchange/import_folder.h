@@ -1,4 +1,5 @@
-// A Hugging Face folder becomes a checkpoint of ours.
+// A Hugging Face folder, or an adapter as PEFT writes it with the model that it belongs to, becomes a checkpoint of
+// ours.
 #pragma once
 
 #include <cstdint>

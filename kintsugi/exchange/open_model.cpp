@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/checkpoint/open.h"
@@ -11,6 +15,7 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/exchange/peft_folder.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/text/tokenizer.h"
 
@@ -75,7 +80,45 @@ std::string tokenizer_of(const FolderReader& reader) {
   return tokenizer ? tokenizer->to_json() : "";
 }
 
+namespace {
+
+// An adapter's folder: its base model, and its factors beside the weights.
+SavedModel open_adapted(const fs::path& path, comm::Communicator& all) {
+  fs::path base;
+  comm::together(all, [&] {
+    base = base_of(path);
+    if (is_adapter_folder(base))
+      throw base::UserError("model", "{}: the model that the adapter belongs to is an adapter itself; merge that first",
+                            base::in_quotes(path.string()));
+  });
+  SavedModel model = open_model(base, all);
+  std::string identity;
+  comm::together(all, [&] {
+    config::Resolved resolved = config::saved_text(model.config, models::catalog(), path.string());
+    if (resolved.settings.lora.rank > 0)
+      throw base::UserError("model", "{} has adapters of its own; export it with --merge first",
+                            base::in_quotes(base.string()));
+    Adapter adapter = read_adapter(path, resolved.settings);
+    identity = fmt::format("{}: checksum {}", path.string(), checkpoint::checksum_text(adapter.checksum));
+    resolved.settings.lora = adapter.lora;
+    resolved.settings.train.init_from = base.string();
+    for (size_t i = 0; i < config::keys().size(); ++i)
+      if (config::keys()[i].section == "lora" || config::keys()[i].full_name() == "train.init_from")
+        resolved.origins[i] = {config::Origin::Kind::derived, "adapter_config.json"};
+    model.config = config::to_toml(resolved);
+    model.weights = with_adapter(std::move(model.weights), std::move(adapter), path);
+    model.made_elsewhere = true;
+  });
+  comm::require_same(all, "model", "adapter", identity);
+  return model;
+}
+
+}  // namespace
+
 SavedModel open_model(const fs::path& path, comm::Communicator& all) {
+  bool adapted = false;
+  comm::together(all, [&] { adapted = is_adapter_folder(path); });
+  if (comm::of_rank_0(all, adapted)) return open_adapted(path, all);
   bool theirs = false;
   comm::together(all, [&] { theirs = is_hugging_face(path); });
   if (comm::of_rank_0(all, theirs)) return open_folder(path, all);

@@ -28,8 +28,9 @@ struct SavedModel {
   config::Settings settings() const;
 };
 
-// All ranks call together and get the same result or the same error. `path` is a Hugging Face folder, a checkpoint's
-// folder, or a run's, whose newest complete checkpoint is opened. UserError if it is none of these, or damaged.
+// All ranks call together and get the same result or the same error. `path` is a Hugging Face folder, an adapter's as
+// PEFT writes it, a checkpoint's folder, or a run's, whose newest complete checkpoint is opened. UserError if it is
+// none of these, or damaged.
 SavedModel open_model(const std::filesystem::path& path, comm::Communicator& all);
 
 // The same of a folder that is open.

@@ -19,6 +19,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/models/lora.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/train/data_identity.h"
 #include "kintsugi/train/replicas.h"
@@ -140,6 +141,22 @@ void require_begun(const Rank& rank) {
                             base::one_line(begin, 60));
 }
 
+// Whether the model that a run begins with has adapters of the run's shapes.
+bool takes_adapters(const Rank& rank, const exchange::SavedModel& from) {
+  const config::Lora then = from.settings().lora;
+  return then.rank > 0 && then.rank == rank.settings().lora.rank && then.targets == rank.settings().lora.targets;
+}
+
+// UserError if adapters that the weights need would be dropped.
+void require_adapters(const Rank& rank, const exchange::SavedModel& from) {
+  if (from.settings().lora.rank == 0 || takes_adapters(rank, from)) return;
+  throw base::UserError(
+      "train",
+      "the model of train.init_from has adapters of rank {}; give [lora] the same rank and targets to "
+      "train them on, or merge them first: kintsugi export --merge",
+      from.settings().lora.rank);
+}
+
 void write_best(const Rank& rank, const checkpoint::Best& best) {
   if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
 }
@@ -161,7 +178,8 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   const config::Train& train = rank.settings().train;
   const std::filesystem::path folder = rank.folder();
   Progress progress;
-  rank.executor->initialize(train.seed, !rank.newest && (train.init_from.empty() || !train.init_new.empty()));
+  rank.executor->initialize(train.seed, !rank.newest && (train.init_from.empty() || !train.init_new.empty() ||
+                                                         rank.settings().lora.rank > 0));
   progress.best_validation_loss = best_loss(rank);
   if (rank.newest) {
     resume_from(rank, *rank.newest, progress);
@@ -169,12 +187,15 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     rank.newest.reset();
   } else if (!train.init_from.empty()) {
     const exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
+    const bool adapts = takes_adapters(rank, from);
     comm::together(*rank.all, [&] {
       require_begun(rank);
+      require_adapters(rank, from);
       warn_of_tokenizer(rank, from);
     });
-    checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
-                            [&](std::string_view name) { return begins_new(train, name); });
+    checkpoint::load_states(
+        *rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
+        [&](std::string_view name) { return begins_new(train, name) || (!adapts && models::is_adapter(name)); });
     comm::together(*rank.all, [&] { warn_of_model(rank, from); });
     note(fmt::format("weights from {}", from.folder().string()));
   } else if (resume) {

@@ -1,0 +1,62 @@
+// The adapters of a model (models/lora.h): where they are, their factors in memory, and a model whose adapters are
+// merged into its weights.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/checkpoint/tensor_source.h"
+#include "kintsugi/config/settings.h"
+
+namespace kintsugi::exchange {
+
+struct AdaptedLayer {
+  std::string name;     // "layer0.attention.query"
+  tensor::Shape a, b;   // [in ... lora], [lora out ...]
+  tensor::Shape shape;  // of the weight: [in ... out ...]
+  size_t inputs = 0;    // how many of its dims are the input's
+
+  std::string weight() const { return name + ".weight"; }
+  int64_t in() const { return a.elements() / b[0].size; }
+  int64_t out() const { return b.elements() / b[0].size; }
+};
+
+// In the order of the model's graph; empty for a model without adapters.
+std::vector<AdaptedLayer> adapted_layers(const config::Settings& settings);
+
+// A [in rank] and B [rank out] of a layer, row-major.
+struct Factors {
+  std::vector<float> a, b;
+};
+Factors read_factors(const checkpoint::TensorSource& from, const AdaptedLayer& layer);
+
+// The weights of the model without adapters that computes the same: W + alpha / rank A B, summed in fp32 and rounded
+// once. Adapters are not among them.
+class MergedSource : public checkpoint::TensorSource {
+ public:
+  MergedSource(std::unique_ptr<checkpoint::TensorSource> weights, const config::Settings& settings);
+
+  const std::filesystem::path& folder() const override { return weights_->folder(); }
+  const tensor::Type& type(std::string_view name) const override { return weights_->type(name); }
+  void read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const override;
+  void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const override {
+    weights_->verify(share, shares, wanted);
+  }
+  void trust(const std::function<bool(std::string_view)>& wanted) const override { weights_->trust(wanted); }
+
+ private:
+  std::shared_ptr<const Factors> factors_of(const AdaptedLayer& layer) const;
+
+  std::unique_ptr<checkpoint::TensorSource> weights_;
+  double scale_;
+  std::map<std::string, AdaptedLayer, std::less<>> layers_;  // by weight
+  mutable std::mutex mutex_;                                 // of what follows: the layer that was read last
+  mutable std::string last_;
+  mutable std::shared_ptr<const Factors> factors_;
+};
+
+}  // namespace kintsugi::exchange
