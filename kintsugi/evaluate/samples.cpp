@@ -1,5 +1,7 @@
 #include "kintsugi/evaluate/samples.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/data/document_samples.h"
@@ -82,6 +84,19 @@ std::unique_ptr<data::FiniteSource> labelled_samples(const Settings& s, const Da
                                                                        .order = order});
 }
 
+// Packed where a document has the same positions wherever it begins.
+std::unique_ptr<data::ConversationSamples> conversation_samples(const Settings& s, const DataFile& file,
+                                                                int64_t sequence, const data::SampleOrder& order) {
+  const std::string& too_long = s.data.long_conversations;
+  return std::make_unique<data::ConversationSamples>(
+      file.conversations, data::ConversationOptions{.sequence = sequence,
+                                                    .packed = config::positions(s.model) != config::Positions::learned,
+                                                    .too_long = too_long == "drop"  ? data::TooLong::drop
+                                                                : too_long == "cut" ? data::TooLong::cut
+                                                                                    : data::TooLong::refuse,
+                                                    .order = order});
+}
+
 }  // namespace
 
 config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
@@ -107,6 +122,11 @@ std::unique_ptr<data::SampleSource> training_samples(const Settings& s, const st
                             s.model.objective, files.size());
     return labelled_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
   }
+  if (std::ranges::any_of(files, [](const DataFile& file) { return file.conversations != nullptr; })) {
+    if (files.size() != 1)
+      throw base::UserError("data", "conversations are learnt from one file; data.train names {}", files.size());
+    return conversation_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
+  }
   std::vector<data::WeightedFile> list;
   for (const DataFile& file : files) list.push_back({file.tokens, file.weight});
   if (!is_masked(s.model))
@@ -119,6 +139,7 @@ std::unique_ptr<data::SampleSource> training_samples(const Settings& s, const st
 
 std::unique_ptr<data::FiniteSource> evaluation_samples(const Settings& s, const DataFile& file, int64_t sequence) {
   if (has_labels(s.model)) return labelled_samples(s, file, sequence, {});
+  if (file.conversations) return conversation_samples(s, file, sequence, {});
   const bool masked = is_masked(s.model);
   const data::MaskedOptions options = masked ? masked_options(s, sequence) : data::MaskedOptions{};
   const int64_t window = masked ? data::window_of(options) : sequence;

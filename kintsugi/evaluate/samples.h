@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/data/conversation_samples.h"
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/number_table.h"
 #include "kintsugi/data/sampler.h"
@@ -11,10 +12,12 @@
 
 namespace kintsugi::evaluate {
 
-// A file of data: tokens, with labels of its documents where the objective has them, or a table of numbers.
+// A file of data: tokens, with labels of its documents where the objective has them, or a table of numbers, or
+// conversations.
 struct DataFile {
   std::shared_ptr<const data::TokenFile> tokens = {};
   std::shared_ptr<const data::NumberTable> numbers = {};
+  std::shared_ptr<const data::Conversations> conversations = {};
   double weight = 1.0;  // in a mixture
 };
 

@@ -1,17 +1,20 @@
 // The formats are those of the models' own cards: ChatML (OpenAI 2023), Llama 2 (Touvron et al. 2023b, appendix A.3.3
 // and the published code), Llama 3 (the Llama team 2024, section 4.1, and the published tokenizer), Mistral 7B Instruct
-// v0.1 and v0.2, v0.3, Gemma 2 and 3.
+// v0.1 and v0.2, v0.3, Gemma 2 and 3, Qwen3 (answers that end a conversation begin with no thoughts).
 #include "kintsugi/text/chat_template.h"
 
 #include <array>
+#include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 
 namespace kintsugi::text {
 namespace {
 
-constexpr std::array<ChatTemplate, 6> kTemplates = {{
+constexpr std::array<ChatTemplate, 7> kTemplates = {{
     {.name = "chatml",
      .system = "<|im_start|>system\n{}<|im_end|>\n",
      .user = "<|im_start|>user\n{}<|im_end|>\n",
@@ -55,6 +58,13 @@ constexpr std::array<ChatTemplate, 6> kTemplates = {{
      .stop = "<end_of_turn>",
      .joined = true,
      .trimmed = true},
+    {.name = "qwen3",
+     .system = "<|im_start|>system\n{}<|im_end|>\n",
+     .user = "<|im_start|>user\n{}<|im_end|>\n",
+     .assistant = "<|im_start|>assistant\n{}<|im_end|>\n",
+     .answer = "<|im_start|>assistant\n",
+     .stop = "<|im_end|>",
+     .last = "<think>\n\n</think>\n\n"},
 }};
 
 std::string filled(std::string_view format, std::string_view content) {
@@ -68,8 +78,8 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
 }
 
-// The user speaks after the system or at the beginning, and then every other time, also last.
-void require_turns(std::span<const Message> messages) {
+// The user speaks after the system or at the beginning, and then every other time. Returns whether the user is next.
+bool require_order(std::span<const Message> messages) {
   bool user = true;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (i == 0 && messages[i].role == Role::system) continue;
@@ -77,7 +87,19 @@ void require_turns(std::span<const Message> messages) {
       throw base::UserError("chat", "turn {} must be the {}'s", i + 1, user ? "user" : "assistant");
     user = !user;
   }
-  if (user) throw base::UserError("chat", "the last turn must be the user's, which the model answers");
+  return user;
+}
+
+void require_turns(std::span<const Message> messages) {
+  if (require_order(messages))
+    throw base::UserError("chat", "the last turn must be the user's, which the model answers");
+}
+
+// The assistant's turn after `answer`, up to the end of the stop text.
+std::string_view spoken(const ChatTemplate& chat) {
+  std::string_view turn = chat.assistant;
+  turn.remove_prefix(chat.answer.size());
+  return turn.substr(0, turn.find(chat.stop) + chat.stop.size());
 }
 
 }  // namespace
@@ -115,6 +137,81 @@ std::string format_chat(const ChatTemplate& chat, std::span<const Message> messa
     }
   }
   return text + std::string(chat.answer);
+}
+
+std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Message> messages) {
+  if (!require_order(messages) || messages.empty() || messages.back().role != Role::assistant)
+    throw base::UserError("chat", "there is no answer: the last turn must be the assistant's");
+  std::vector<ChatPart> parts;
+  std::string before;
+  const auto add = [&](std::string_view text, bool answer) {
+    if (parts.empty() || parts.back().answer != answer) parts.push_back({.text = {}, .answer = answer});
+    parts.back().text += text;
+  };
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Message& message = messages[i];
+    const std::string content = before + std::string(chat.trimmed ? trimmed(message.content) : message.content);
+    before.clear();
+    if (message.role == Role::assistant) {
+      add(chat.answer, false);
+      const bool last = i + 1 == messages.size();
+      add(filled(spoken(chat), (last ? std::string(chat.last) : std::string()) + content), true);
+      add(after_answer(chat), false);
+    } else if (message.role == Role::user) {
+      add(filled(chat.user, content), false);
+    } else {
+      chat.joined ? void(before += filled(chat.system, content)) : add(filled(chat.system, content), false);
+    }
+  }
+  return parts;
+}
+
+std::string_view after_answer(const ChatTemplate& chat) {
+  return chat.assistant.substr(chat.assistant.find(chat.stop) + chat.stop.size());
+}
+
+const ChatTemplate* recognize_chat(std::string_view jinja) {
+  const auto has = [&](std::string_view text) { return jinja.find(text) != jinja.npos; };
+  // The first rule whose text occurs.
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {{"<|start_header_id|>", "llama3"},
+                                                                      {"<start_of_turn>", "gemma"},
+                                                                      {"</think>", "qwen3"},
+                                                                      {"<|im_start|>", "chatml"},
+                                                                      {"<<SYS>>", "llama2"},
+                                                                      {"[AVAILABLE_TOOLS]", "mistral-v3"},
+                                                                      {"[INST]", "mistral"}};
+  for (const auto& [text, name] : kRules)
+    if (has(text) && (name != "qwen3" || has("<|im_start|>"))) return &chat_template(name);
+  return nullptr;
+}
+
+const ChatTemplate* find_chat_template(const std::filesystem::path& folder) {
+  constexpr base::MostBytes kMost = {64 << 20, "a chat template"};
+  std::error_code error;
+  std::filesystem::path path = folder / "chat_template.jinja";
+  std::string jinja;
+  if (std::filesystem::exists(path, error)) {
+    jinja = base::read_file(path, kMost);
+  } else if (path = folder / "tokenizer_config.json"; std::filesystem::exists(path, error)) {
+    const base::Json config = base::Json::parse("chat", path.string(), base::read_file(path, kMost));
+    auto found = config.find("chat_template");
+    if (!found || found->is_null()) return nullptr;
+    if (found->is_list()) {  // of templates with names
+      if (found->list().empty()) return nullptr;
+      found = found->list()[0].at("template");
+    }
+    jinja = found->text();
+  } else {
+    return nullptr;
+  }
+  const ChatTemplate* chat = recognize_chat(jinja);
+  if (!chat) {
+    std::string names;
+    for (const ChatTemplate& known : kTemplates) names += (names.empty() ? "" : ", ") + std::string(known.name);
+    throw base::UserError("chat", "{}: the chat template is none of {}; name the one that is like it",
+                          base::in_quotes(path.string()), names);
+  }
+  return chat;
 }
 
 }  // namespace kintsugi::text

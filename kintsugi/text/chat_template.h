@@ -1,9 +1,11 @@
 // How models that were tuned to chats are told who speaks: the formats of the common families, as rows.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kintsugi::text {
 
@@ -24,6 +26,7 @@ struct ChatTemplate {
   std::string_view stop;    // ends an answer
   bool joined = false;      // the system has no turn of its own
   bool trimmed = false;     // white space around a content is dropped
+  std::string_view last = {};  // before the content of the answer that ends a conversation
 };
 
 std::span<const ChatTemplate> chat_templates();
@@ -33,5 +36,25 @@ const ChatTemplate& chat_template(std::string_view name);
 // The text that the answer of the model follows. UserError for turns in another order than user, assistant, user, ...,
 // after at most one of the system.
 std::string format_chat(const ChatTemplate& chat, std::span<const Message> messages);
+
+// A part of a conversation's text. An answer is what the model says: from where it begins to speak to the end of its
+// stop text.
+struct ChatPart {
+  std::string text;
+  bool answer = false;
+};
+
+// A whole conversation, whose last turn is the assistant's. UserError as format_chat, and where there is no answer.
+std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Message> messages);
+
+// What follows the stop text of an answer: "\n".
+std::string_view after_answer(const ChatTemplate& chat);
+
+// The template that a Jinja template of transformers is, by what it contains, or null.
+const ChatTemplate* recognize_chat(std::string_view jinja);
+
+// That of a Hugging Face folder, in chat_template.jinja or tokenizer_config.json; null if it has none. UserError, with
+// the names of the templates, for one that is not recognized.
+const ChatTemplate* find_chat_template(const std::filesystem::path& folder);
 
 }  // namespace kintsugi::text

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "kintsugi/base/error.h"
 
@@ -49,6 +51,63 @@ TEST(ChatTemplate, TurnsInAnotherOrder) {
   EXPECT_EQ(error(std::span(kChat).subspan(2)), "[chat] turn 1 must be the user's");
   EXPECT_EQ(error({}), "[chat] the last turn must be the user's, which the model answers");
   EXPECT_THROW(chat_template("alpaca"), base::UserError);
+}
+
+// The parts are the text of the conversation; the answers are what the assistant says, with the stop text.
+TEST(ChatTemplate, PartsSayWhatIsAnswered) {
+  const std::array<Message, 5> chat = {{{Role::system, "Be brief."},
+                                        {Role::user, "Hello?"},
+                                        {Role::assistant, "Hi!"},
+                                        {Role::user, "Bye"},
+                                        {Role::assistant, "See you."}}};
+  for (const ChatTemplate& t : chat_templates()) {
+    SCOPED_TRACE(t.name);
+    std::string all, answers;
+    for (const ChatPart& part : render_chat(t, chat)) {
+      all += part.text;
+      if (part.answer) answers += part.text + "|";
+    }
+    const std::string space = t.name == "llama2" || t.name == "mistral-v3" ? " " : "";
+    const std::string end = (t.name == "llama2" ? " " : "") + std::string(t.stop) + "|";
+    EXPECT_EQ(answers, space + "Hi!" + end + space + std::string(t.last) + "See you." + end);
+    // Up to the last answer it is what a model is asked with.
+    const std::string asked = format_chat(t, std::span(chat).first(4));
+    EXPECT_EQ(all.substr(0, asked.size()), asked);
+    EXPECT_EQ(all.substr(asked.size()), space + std::string(t.last) + "See you." + (t.name == "llama2" ? " " : "") +
+                                            std::string(t.stop) + std::string(after_answer(t)));
+  }
+}
+
+TEST(ChatTemplate, RefusesConversationsWithoutAnAnswer) {
+  const auto error = [](std::vector<Message> messages) {
+    try {
+      render_chat(chat_template("chatml"), messages);
+    } catch (const base::UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  const std::string none = "[chat] there is no answer: the last turn must be the assistant's";
+  EXPECT_EQ(error({}), none);
+  EXPECT_EQ(error({{Role::system, "a"}}), none);
+  EXPECT_EQ(error({{Role::user, "a"}}), none);
+  EXPECT_EQ(error({{Role::user, "a"}, {Role::user, "b"}}), "[chat] turn 2 must be the assistant's");
+  EXPECT_EQ(error({{Role::assistant, "a"}}), "[chat] turn 1 must be the user's");
+}
+
+TEST(ChatTemplate, IsRecognizedByItsContent) {
+  const auto name = [](std::string_view jinja) {
+    const ChatTemplate* found = recognize_chat(jinja);
+    return found ? found->name : "none";
+  };
+  EXPECT_EQ(name("{{'<|im_start|>' + message['role']}}"), "chatml");
+  EXPECT_EQ(name("{{'<|im_start|>'}} {% if '</think>' in content %}"), "qwen3");
+  EXPECT_EQ(name("'<|start_header_id|>' + message['role'] + '<|end_header_id|>'"), "llama3");
+  EXPECT_EQ(name("bos_token + '[INST] <<SYS>>'"), "llama2");
+  EXPECT_EQ(name("bos_token + '[INST] ' + content"), "mistral");
+  EXPECT_EQ(name("'[AVAILABLE_TOOLS]' '[INST]'"), "mistral-v3");
+  EXPECT_EQ(name("'<start_of_turn>' + role"), "gemma");
+  EXPECT_EQ(name("'### Human: ' + content"), "none");
 }
 
 }  // namespace kintsugi::text::chat_template_test

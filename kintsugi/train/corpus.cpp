@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/data/token_summary.h"
+#include "kintsugi/exchange/open_model.h"
+#include "kintsugi/text/chat_template.h"
 #include "kintsugi/train/sample_texts.h"
 
 namespace kintsugi::train {
@@ -16,10 +20,55 @@ namespace {
 
 using Opened = DataFiles::Opened;
 
+// How conversations become ids: the tokenizer, and the template of the chat.
+struct ChatFormat {
+  std::string json;  // of the tokenizer
+  std::filesystem::path path;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  const text::ChatTemplate* chat = nullptr;
+};
+
+// By [data] tokenizer and chat_template, or as the model of train.init_from has them.
+ChatFormat chat_format(const config::Settings& s) {
+  ChatFormat format;
+  std::string trained_with;  // the template of a run
+  if (!s.data.tokenizer.empty()) {
+    format.path = s.data.tokenizer;
+    format.tokenizer = text::load_tokenizer(format.path);
+    format.json = format.tokenizer->to_json();
+  } else if (!s.train.init_from.empty()) {
+    const exchange::SavedModel model = exchange::open_model(s.train.init_from, *comm::self_communicator());
+    format.path = model.folder();
+    format.json = model.tokenizer;
+    trained_with = model.settings().data.chat_template;
+    if (format.json.empty())
+      throw base::UserError("data", "\"{}\" has no tokenizer; name one: data.tokenizer", format.path.string());
+    format.tokenizer = text::parse_tokenizer(format.json, format.path.string());
+  } else {
+    throw base::UserError("data",
+                          "conversations need a tokenizer: data.tokenizer, or that of a model in train.init_from");
+  }
+  const std::string& given = s.data.chat_template.empty() ? trained_with : s.data.chat_template;
+  format.chat = given.empty() ? text::find_chat_template(format.path) : &text::chat_template(given);
+  if (!format.chat)
+    throw base::UserError("data",
+                          "\"{}\" says nothing of its chat template; set data.chat_template, to \"chatml\", say",
+                          format.path.string());
+  return format;
+}
+
 // Opens a file, and its labels where the model has them, and adds both to the identity.
 Opened open(const config::Settings& s, const std::string& path, const std::string& labels, DataRole role,
-            DataIdentity& identity) {
+            const std::optional<ChatFormat>& chat, DataIdentity& identity) {
   Opened opened;
+  if (chat) {
+    if (!data::is_conversations(path))
+      throw base::UserError("data", "\"{}\" holds no conversations, as data.train does; both must, in NAME.jsonl",
+                            path);
+    opened.file.conversations = std::make_shared<const data::Conversations>(path, *chat->tokenizer, *chat->chat);
+    identity.push_back({role, path, opened.file.conversations->fingerprint()});
+    return opened;
+  }
   const auto open_table = [&](const std::string& table) {
     opened.file.numbers = std::make_shared<const data::NumberTable>(table);
     identity.push_back({role, table, opened.file.numbers->fingerprint()});
@@ -91,6 +140,11 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
                           s.data.train[0].path);
   }
   const auto check = [&](const Opened& file) {
+    if (const auto& conversations = file.file.conversations;
+        conversations && conversations->largest_id() >= s.model.vocab)
+      throw base::UserError("data", "\"{}\": the tokenizer makes the id {}, but the model's table has {} rows",
+                            conversations->path().string(), conversations->largest_id(), s.model.vocab);
+    if (!file.file.tokens) return;
     data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab);
   };
   for (const Opened& train : opened.train) check(train);
@@ -115,6 +169,14 @@ void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
                             train.columns(), table.path().string(), table.columns());
 }
 
+// "" where all conversations are whole.
+std::string note_of(const data::ConversationSamples& samples, const data::Conversations& all) {
+  if (samples.dropped() == 0 && samples.cut() == 0) return "";
+  return fmt::format(
+      "\"{}\": of {} conversations {} are left out and {} cut, since they are longer than train.sequence",
+      all.path().string(), all.size(), samples.dropped(), samples.cut());
+}
+
 }  // namespace
 
 DataFiles open_data_files(const config::Resolved& resolved) {
@@ -122,8 +184,10 @@ DataFiles open_data_files(const config::Resolved& resolved) {
   const config::Settings& s = resolved.settings;
   DataFiles files;
   CommonTokenizer tokenizer;
+  std::optional<ChatFormat> chat;
+  if (config::learns_conversations(s.data)) chat = chat_format(s);
   for (const config::DataSource& source : s.data.train) {
-    files.train.push_back(open(s, source.path, s.data.train_labels, DataRole::train, files.identity));
+    files.train.push_back(open(s, source.path, s.data.train_labels, DataRole::train, chat, files.identity));
     files.train.back().file.weight = source.weight;
     tokenizer.add(files.train.back());
   }
@@ -132,11 +196,13 @@ DataFiles open_data_files(const config::Resolved& resolved) {
                           "data.validation has {} files, and data.validation_labels is that of one; name one file",
                           s.data.validation.size());
   for (const config::ValidationFile& file : s.data.validation) {
-    files.validation.push_back(open(s, file.path, s.data.validation_labels, DataRole::validation, files.identity));
+    files.validation.push_back(
+        open(s, file.path, s.data.validation_labels, DataRole::validation, chat, files.identity));
     tokenizer.add(files.validation.back());
   }
-  files.tokenizer_json = tokenizer.json();
-  files.tokenizer_path = tokenizer.path();
+  files.tokenizer_json = chat ? chat->json : tokenizer.json();
+  files.tokenizer_path = chat ? chat->path : tokenizer.path();
+  if (chat) files.chat_template = chat->chat->name;
   if (!files.tokenizer_json.empty())
     files.identity.insert(files.identity.begin(), {DataRole::tokenizer, files.tokenizer_path.string(),
                                                    data::tokenizer_fingerprint(files.tokenizer_json)});
@@ -152,7 +218,10 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   evaluate::reads_numbers(s.model) ? fit_numbers(resolved, opened) : fit_tokens(resolved, opened);
   std::vector<evaluate::DataFile> files;
   for (const Opened& train : opened.train) files.push_back(train.file);
+  if (!opened.chat_template.empty()) config::fill_chat_template(resolved, opened.chat_template);
   corpus.train = evaluate::training_samples(s, files);
+  if (const auto* packed = dynamic_cast<const data::ConversationSamples*>(corpus.train.get()))
+    corpus.note = note_of(*packed, *files[0].conversations);
   for (size_t i = 0; i < opened.validation.size(); ++i)
     corpus.validation.push_back(
         {s.data.validation[i].domain, evaluate::evaluation_samples(s, opened.validation[i].file, s.train.sequence)});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/config/origin.h"
@@ -24,6 +25,7 @@ struct DataFiles {
   std::vector<Opened> validation;  // as data.validation
   std::string tokenizer_json;      // empty: there is none beside the token files
   std::filesystem::path tokenizer_path;
+  std::string_view chat_template;  // of conversations; empty: the data are none
   DataIdentity identity;
 };
 
@@ -37,6 +39,7 @@ struct Corpus {
   std::unique_ptr<data::SampleSource> train;
   std::vector<ValidationSamples> validation;
   DataIdentity identity;
+  std::string note;  // what is left out of the data to train on; empty: nothing
 };
 
 // Opens the files of [data]. UserError for anything that is damaged, and unless one tokenizer made all files, as far as

@@ -1,5 +1,7 @@
 #include "kintsugi/train/rank.h"
 
+#include <spdlog/spdlog.h>
+
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
@@ -38,6 +40,7 @@ void open_data(Rank& rank) {
   });
   comm::require_same(*rank.all, "train", "token file or tokenizer", to_lines(files.identity));
   comm::together(*rank.all, [&] { rank.corpus = make_corpus(rank.config, files); });
+  if (rank.leads() && !rank.corpus.note.empty()) spdlog::warn("{}", rank.corpus.note);
 }
 
 // The programs of all stages, after checking that all ranks have the same and enough memory.
