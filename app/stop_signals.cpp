@@ -24,12 +24,16 @@ void stop(int signal) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+void StopSignals::rearm() {
   count = 0;
-  at_once = false;
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
   std::signal(SIGUSR1, stop);
+}
+
+StopSignals::StopSignals() {
+  at_once = false;
+  rearm();
   taker_ = base::start_thread([end = ended_.get_future()] { end.wait(); });
   sigset_t signals;
   sigemptyset(&signals);

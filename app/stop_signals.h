@@ -20,6 +20,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
+  // Forgets the signals so far: the next one is the first again.
+  static void rearm();
+
   static std::atomic<int> count;
   static std::atomic<bool> at_once;  // there is nothing to finish yet: the first signal ends the process
 
