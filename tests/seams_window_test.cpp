@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
-#include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/device/emulated/emulated.h"
 #include "kintsugi/lower/step_test.h"
+#include "kintsugi/program/verify_communication.h"
 #include "kintsugi/tensor/window.h"
 #include "tests/weights_of_a_step.h"
 
@@ -294,6 +296,107 @@ TEST(SeamsWindow, PoolsOfWholeRowsAreViews) {
       EXPECT_FALSE(i.cuts.halo) << i.kernel;
       EXPECT_FALSE(starts(i, program::Collective::halo));
     }
+}
+
+namespace {
+
+// y[o] = 3 * x[o + 2], by the kernel of "scale": of a split dim, the rows that a rank needs are as many as it makes.
+const graph::OpTable& shifts() {
+  static const graph::OpTable all = [] {
+    std::vector<OpRow> rows = ops::operations().rows();
+    rows.push_back({.kind = "shifted",
+                    .ins = {"x"},
+                    .outs = {"y"},
+                    .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+                      const Attributes attributes = op.attributes;
+                      return {g.make("shifted_dx", {dy[0]}, {g.type(op.in("x"))}, attributes)[0]};
+                    },
+                    .windowed = {"x"}});
+    rows.push_back({.kind = "shifted_dx", .ins = {"x"}, .outs = {"y"}, .windowed = {"y"}});
+    return graph::OpTable(std::move(rows));
+  }();
+  return all;
+}
+
+class WithShift : public kernels::KernelSet {
+ public:
+  explicit WithShift(std::unique_ptr<KernelSet> others) : others_(std::move(others)) {}
+  std::string_view name() const override { return others_->name(); }
+  const Kernel& find(std::string_view kind) const override {
+    return others_->find(kind.starts_with("shifted") ? "scale" : kind);
+  }
+  bool has(std::string_view kind) const override { return others_->has(kind); }
+  device::Device* device() const override { return others_->device(); }
+  bool on_device() const override { return others_->on_device(); }
+  bool sums_in_place() const override { return others_->sums_in_place(); }
+
+ private:
+  std::unique_ptr<KernelSet> others_;
+};
+
+struct ShiftStep : lower::TestStep {
+  ShiftStep() : TestStep(shifts()) {
+    const graph::StateId x = states.add(
+        {.name = "x", .type = {value_shape(17), tensor::DType::f32}, .init = {graph::Init::Kind::normal, 1.0}});
+    finish([=](Graph& g) {
+      const auto shifted = [&](ValueId v, int64_t length) {
+        Attributes attributes = {{"by", 3.0}};
+        set_windows(attributes, {{"length", {.low = -2}}});
+        return g.make("shifted", {v}, {{value_shape(length), tensor::DType::f32}}, attributes)[0];
+      };
+      return g.op("gelu", {shifted(g.op("gelu", {shifted(g.read(x), 15)}, {{"form", "erf"}}), 13)}, {{"form", "erf"}});
+    });
+  }
+};
+
+double gelu(double x) {
+  return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+}
+double gelu_slope(double x) {
+  return 0.5 * (1 + std::erf(x / std::sqrt(2.0))) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+}
+
+}  // namespace
+
+// Rows travel between ranks that share an emulated device as between others.
+TEST(SeamsWindow, OnADevice) {
+  const ShiftStep step;
+  for (const int64_t ranks : {2, 3, 4})
+    for (const bool on_device : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} ranks{}", ranks, on_device ? " on a device" : ""));
+      const WithShift set(on_device ? kernels::device_kernels(device::emulated_device())
+                                    : kernels::reference_kernels());
+      const plan::Plan plan = plan_of({{.name = "space", .size = ranks}}, {"length -> space, padded"});
+      std::vector<program::Program> programs =
+          lower::lower(step.source(), {.plan = plan, .kernels = set, .threads = 1});
+      ASSERT_EQ(programs.size(), 1u);
+      const auto [before, after] = weights_of_a_step(programs[0], set, [](auto&) {});
+      const std::vector<double>& x = before.at("x");
+      std::vector<double> want = x;
+      for (size_t row = 0; row < kBatch * kChannels; ++row)
+        for (size_t o = 0; o < 13; ++o) {
+          const double once = 3 * x[17 * row + o + 4], twice = 3 * gelu(once);
+          want[17 * row + o + 4] -= 0.2 * gelu_slope(twice) * 3 * gelu_slope(once) * 3;  // two micro-batches
+        }
+      for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(after.at("x")[i], want[i], 1e-4) << i;
+    }
+}
+
+// Packed rows that are not those of the halo are found before anything runs.
+TEST(SeamsWindow, OtherRowsThanThoseOfTheHaloAreAnError) {
+  const WithStencil set(kernels::reference_kernels());
+  const StencilStep step(32, {.kernel = 3, .low = 1, .high = 1});
+  program::Program p = program_of(step, plan_of({{.name = "space", .size = 2}}, {"length -> space, padded"}), set);
+  EXPECT_NO_THROW(program::verify_communication(p));
+  for (program::Body& body : p.bodies)
+    for (program::Instruction& i : body.instructions)
+      if (starts(i, program::Collective::halo)) i.cuts.halo->extent += 4;
+  try {
+    program::verify_communication(p);
+    FAIL() << "no error";
+  } catch (const base::InternalError& e) {
+    EXPECT_NE(std::string(e.what()).find("of 5 rows sent and 5 received"), std::string::npos) << e.what();
+  }
 }
 
 }  // namespace kintsugi::tests::seams_window_test
