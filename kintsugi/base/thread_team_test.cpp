@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace kintsugi::base::thread_team_test {
 
@@ -38,6 +42,46 @@ TEST(ThreadTeam, AnErrorComesOutAndTheTeamLivesOn) {
   std::atomic<int> calls{0};
   team.run([&](int) { ++calls; });
   EXPECT_EQ(calls, 2);
+}
+
+// Another program has the core of one thread: its share takes long there, and the caller does it, once as before.
+TEST(ThreadTeam, TheCallerWorksAloneBesideABusyProgram) {
+  using Clock = std::chrono::steady_clock;
+  ThreadTeam team(2);
+  const auto caller = std::this_thread::get_id();
+  int alone = 0, rounds = 0;
+  const Clock::time_point begin = Clock::now();
+  for (; Clock::now() - begin < std::chrono::milliseconds(300); ++rounds) {
+    std::array<std::atomic<int>, 2> calls{};
+    std::atomic<bool> elsewhere{false};
+    team.run([&](int thread) {
+      ++calls[static_cast<size_t>(thread)];
+      if (std::this_thread::get_id() == caller) return;
+      elsewhere = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    });
+    ASSERT_EQ(calls[0], 1);
+    ASSERT_EQ(calls[1], 1);
+    alone += elsewhere ? 0 : 1;
+  }
+  // Rounds with the slow thread take 2 ms, those without it next to nothing.
+  EXPECT_GT(alone, 10 * (rounds - alone)) << rounds;
+}
+
+// A thread that takes as long as the caller is worth waiting for.
+TEST(ThreadTeam, AnEvenTeamStaysTogether) {
+  ThreadTeam team(2);
+  const auto caller = std::this_thread::get_id();
+  int alone = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::atomic<bool> elsewhere{false};
+    team.run([&](int) {
+      if (std::this_thread::get_id() != caller) elsewhere = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // as work that has a core
+    });
+    alone += elsewhere ? 0 : 1;
+  }
+  EXPECT_EQ(alone, 0);
 }
 
 }  // namespace kintsugi::base::thread_team_test
