@@ -53,6 +53,7 @@ constexpr Pass kPasses[] = {
     {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
     {"join_lists", "on a device, neighbouring sums of squares as one instruction"},
     {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
+    {"group_launches", "the same, and on a device which instructions one kernel launch performs"},
     {kTasks, "what each stage does and when, as a picture"},
     {kSent, "every collective of a step, and what other strategies would send and hold"}};
 

@@ -1,7 +1,7 @@
 # The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
-  base launch device tensor mesh config jobs comm graph ops kernels models plan program profile lower build simulate search report
+  base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower build simulate search report
   run text data checkpoint exchange evaluate tasks serve train calibrate)
 
 set(KINTSUGI_MAY_base)
@@ -18,13 +18,14 @@ set(KINTSUGI_MAY_kernels base device tensor)
 set(KINTSUGI_MAY_models base tensor config graph ops)
 set(KINTSUGI_MAY_plan base tensor mesh config graph ops)
 set(KINTSUGI_MAY_program base tensor mesh)
+set(KINTSUGI_MAY_bind base device tensor mesh kernels program)
 set(KINTSUGI_MAY_profile base tensor mesh program)
-set(KINTSUGI_MAY_lower base device tensor mesh config graph ops kernels plan program)
+set(KINTSUGI_MAY_lower base device tensor mesh config graph ops kernels plan program bind)
 set(KINTSUGI_MAY_build base launch device tensor mesh config graph ops kernels models plan program lower)
 set(KINTSUGI_MAY_simulate base tensor mesh config plan program)
 set(KINTSUGI_MAY_search base device tensor mesh config graph ops kernels models plan program lower build simulate)
 set(KINTSUGI_MAY_report base tensor mesh program profile simulate)
-set(KINTSUGI_MAY_run base launch device tensor mesh comm kernels program profile)
+set(KINTSUGI_MAY_run base launch device tensor mesh comm kernels program bind profile)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
 set(KINTSUGI_MAY_checkpoint base device tensor mesh comm kernels program run)

@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/fuse.h"
+#include "kintsugi/lower/group_launches.h"
 #include "kintsugi/lower/join_columns.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/join_lists.h"
@@ -82,6 +83,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   else if (target.extent == Extent::verified)
     pass("memory", plan_memory, operations, 0);
   if (target.extent < Extent::verified) return stages;
+  pass("group_launches", group_launches, target.kernels);
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);
   return stages;

@@ -45,7 +45,7 @@ struct Target {
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
-// "overlap", "offload", "move_gradients", "join_lists", "memory") and the program: of all stages together after
+// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches") and the program: of all stages together after
 // "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 

@@ -88,6 +88,7 @@ struct Instruction {
   Reduction reduction = Reduction::sum;  // of a collective that reduces
   std::string reason = {};               // why it is there: "sum over data, needed whole"
   int event = -1;  // a wait is for the start of the same event in the same micro-batch, here or in an earlier call
+  int launch = 1;  // of compute on a device: instructions that one launch performs from here on; 0: an earlier one does
 };
 
 inline bool is_collective(const Instruction& i) {

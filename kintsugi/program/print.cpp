@@ -87,9 +87,13 @@ std::string compute_line(const Program& p, const Instruction& i) {
   for (BufferId b : i.ins) ins += fmt::format("{}#{}", ins.empty() ? "" : ", ", b);
   std::string attributes = to_string(i.attributes);
   if (i.adds_in_tree) attributes += "in a tree";
-  return fmt::format(
-      "{} = {}({}){}{}{}   {:.3g} flops, {:.3g} bytes", outs, i.kernel, ins, attributes.empty() ? "" : "  ", attributes,
-      i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), i.cost.flops, i.cost.memory_bytes);
+  const std::string launch = i.launch == 1   ? ""
+                             : i.launch == 0 ? "  in the same launch"
+                                             : fmt::format("  launch of {}", i.launch);
+  return fmt::format("{} = {}({}){}{}{}{}   {:.3g} flops, {:.3g} bytes", outs, i.kernel, ins,
+                     attributes.empty() ? "" : "  ", attributes,
+                     i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), launch, i.cost.flops,
+                     i.cost.memory_bytes);
 }
 
 std::string text_of(const Program& p, const Body& body, const Instruction& i) {

@@ -77,6 +77,23 @@ void check_offsets(const Program& p) {
   }
 }
 
+// A launch performs compute instructions that follow each other, each once.
+void check_launches(const Program& p) {
+  for (const Body& body : p.bodies) {
+    size_t next = 0;  // the first instruction of the next launch
+    for (size_t at = 0; at < body.instructions.size(); ++at) {
+      const Instruction& i = body.instructions[at];
+      const bool within = at < next;
+      const bool fits = within ? i.launch == 0 && i.kind == Kind::compute
+                               : i.launch == 1 || (i.launch > 1 && i.kind == Kind::compute);
+      base::require(fits, "verify", "{}: instruction {} ({}) is in a launch of {}{}", body.name, at, name_of(i),
+                    i.launch, within ? ", inside an earlier one" : "");
+      if (!within) next = at + static_cast<size_t>(i.launch);
+    }
+    base::require(next <= body.instructions.size(), "verify", "{}: its last launch exceeds the body", body.name);
+  }
+}
+
 // What one list leaves to the next.
 struct Kept {
   Owners states, file;
@@ -225,6 +242,7 @@ int first_rank(const Program& p) {
 void verify(const Program& p) {
   verify_messages(p, first_rank(p));
   check_offsets(p);
+  check_launches(p);
   // Offsets of parts depend on the rank; the first and the last cover all cases.
   const std::vector<RootRange> of_first = root_ranges(p, 0);
   for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {

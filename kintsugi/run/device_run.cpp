@@ -12,6 +12,9 @@
 
 namespace kintsugi::run {
 
+using bind::bytes_of;
+using bind::touch;
+
 // Where the inputs of each list lie in a slot.
 void Executor::stage_inputs() {
   for (List& list : lists_)
@@ -108,68 +111,6 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   if (store_) store_->join();
 }
 
-bool Executor::touch(std::span<const tensor::View> views, std::span<const std::byte> bytes) {
-  return std::ranges::any_of(views, [&](const tensor::View& v) { return base::overlap(bytes_of(v), bytes); });
-}
-bool Executor::touch(std::span<const tensor::View> these, std::span<const tensor::View> those) {
-  return std::ranges::any_of(those, [&](const tensor::View& v) { return touch(these, bytes_of(v)); });
-}
-
-// Whether a value that one of `before` instructions makes is read by others than these `count`.
-bool Executor::read_elsewhere(const program::Body& body, size_t first, size_t before, size_t count) const {
-  const std::span<const program::Instruction> group = std::span(body.instructions).subspan(first, count);
-  const auto reads = [&](std::span<const program::Instruction> list, program::BufferId value) {
-    int64_t all = 0;
-    for (const program::Instruction& i : list)
-      for (const program::BufferId b : i.ins) all += program_.root(b) == value;
-    return all;
-  };
-  for (const program::Instruction& i : group.first(before))
-    for (const program::BufferId out : i.outs) {
-      const program::BufferId value = program_.root(out);
-      if (program_.buffer(value).region != program::Region::arena) continue;
-      int64_t all = program_.buffer(value).output.empty() ? 0 : 1;
-      for (const program::Body& other : program_.bodies) all += reads(other.instructions, value);
-      if (all != reads(group, value)) return true;
-    }
-  return false;
-}
-
-// How many instructions from `first` on one kernel does at once: its own, behind others that it does too.
-size_t Executor::together_from(const program::Body& body, std::span<const Bound> bound, size_t first) {
-  const auto kernel_at = [&](size_t i) {
-    const bool computes = i < bound.size() && body.instructions[i].kind == program::Kind::compute;
-    return computes ? bound[i].kernel : nullptr;
-  };
-  const auto begins = [&](const kernels::Kernel& own, size_t i) {
-    const auto& kinds = own.begins_with;
-    return kernel_at(i) != nullptr && std::find(kinds.begin(), kinds.end(), kernel_at(i)->kind) != kinds.end();
-  };
-  device::NoStream nothing;
-  const kernels::Numbers numbers;
-  for (size_t before = kernels::kMostBefore + 1; before-- > 0;) {
-    const kernels::Kernel* own = kernel_at(first + before);
-    if (own == nullptr || own->together == nullptr) continue;
-    bool fits = true;
-    std::vector<kernels::KernelCall> calls;
-    const auto add = [&](size_t i) {
-      for (size_t other = first; other < i; ++other) {
-        const bool reads = touch(bound[i].ins, bound[other].outs) && other >= first + before;
-        if (reads || touch(bound[i].outs, bound[other].outs) || touch(bound[i].outs, bound[other].ins)) return false;
-      }
-      calls.push_back(call_of(body.instructions[i], bound[i], numbers, &nothing));
-      return true;
-    };
-    for (size_t i = first; i < first + before; ++i) fits = fits && begins(*own, i) && add(i);
-    if (!fits) continue;
-    for (size_t i = first + before; calls.size() < before + kernels::kMostTogether && kernel_at(i) == own; ++i)
-      if (!add(i)) break;
-    for (; calls.size() > std::max<size_t>(before, 1); calls.pop_back())
-      if (own->together(calls) && !read_elsewhere(body, first, before, calls.size())) return calls.size();
-  }
-  return 1;
-}
-
 // Before an instruction that computes is enqueued.
 void Executor::prepare_to_run(const program::Body& body, const program::Instruction& i, Bound& b) {
   if (!awaited_.empty()) enqueue_waits_of(i, b, nullptr);
@@ -178,17 +119,17 @@ void Executor::prepare_to_run(const program::Body& body, const program::Instruct
   if (device_->stream().checks()) announce(body, i, b);
 }
 
-void Executor::run_together(const program::Body& body, size_t first, std::span<Bound> bound,
+void Executor::launch_group(const program::Body& body, size_t first, std::span<Bound> bound,
                             const kernels::Numbers& numbers) {
   std::vector<kernels::KernelCall> calls;
-  for (size_t i = first; i < first + bound[first].together; ++i) {
+  for (size_t i = first; i < first + static_cast<size_t>(body.instructions[first].launch); ++i) {
     prepare_to_run(body, body.instructions[i], bound[i]);
     calls.push_back(call_of(body.instructions[i], bound[i], numbers, &device_->stream()));
   }
   if (ranges_) name_for_profiler(body, body.instructions[first]);
   const bool done = bound[first + calls.size() - 1].kernel->together(calls);
-  base::require(done, "run", "{} instructions from {} of {} are not done at once any more", calls.size(), first,
-                body.name);
+  base::require(done, "run", "{}: the kernel does not launch {} instructions from {} on as one", body.name,
+                calls.size(), first);
   if (ranges_) ranges_->end();
 }
 

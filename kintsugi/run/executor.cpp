@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 
-#include "kintsugi/base/environment.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
@@ -26,6 +25,9 @@
 #include "kintsugi/tensor/window.h"
 
 namespace kintsugi::run {
+
+using bind::bytes_of;
+using bind::touch;
 
 using program::BufferId;
 using program::Collective;
@@ -213,11 +215,7 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
 }
 
 std::byte* Executor::address(BufferId id, const program::CallList& list, int slot) const {
-  const BufferId root = program_.root(id);
-  const program::Buffer& of = program_.buffer(root);
-  base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
-  const int64_t begin = of.region == Region::state ? 0 : program_.state_bytes;
-  return memory() + begin + program_.offset(root, list, slot) + program_.begin(id, rank_);
+  return bind::address_of(program_, id, list, slot, rank_, memory());
 }
 
 View Executor::view(BufferId id, const program::CallList& list, int slot) const {
@@ -243,63 +241,18 @@ View Executor::state_view(BufferId id) const {
 }
 
 Executor::Bound Executor::bind(const Site& site, const Instruction& i, const kernels::KernelSet& kernels) {
+  if (i.kind == Kind::compute)
+    return {bind::bind_kernel(program_, site.body, i, kernels, rank_,
+                              [&](BufferId id) { return address(id, site.list, site.call.slot); })};
   Bound b;
-  const auto view_of = [&](BufferId id) { return view(id, site.list, site.call.slot); };
   for (BufferId id : i.ins)
-    if (!in_file(id)) b.ins.push_back(view_of(id));
+    if (!in_file(id)) b.ins.push_back(view(id, site.list, site.call.slot));
   for (BufferId id : i.outs)
-    if (!in_file(id)) b.outs.push_back(view_of(id));
+    if (!in_file(id)) b.outs.push_back(view(id, site.list, site.call.slot));
   if (program::is_copy(i)) return b;
-  if (i.kind != Kind::compute) {
-    b.communicator = &group_of(i);
-    if (starts(i, Collective::halo)) bind_parts(i, b);
-    return b;
-  }
-  b.kernel = &kernels.find(i.kernel);
-  bind_indices(site.body, i, b);
-  const auto by_position = [&](const tensor::OperandList& names, uint32_t absent, std::vector<View>& views) {
-    base::require(names.allows(views.size(), absent), "run", "{} of {} operands, which takes {}", i.kernel,
-                  views.size(), to_string(names));
-    views = tensor::by_position(std::span<const View>(views), absent, View());
-  };
-  by_position(b.kernel->ins, i.absent.ins, b.ins);
-  by_position(b.kernel->outs, i.absent.outs, b.outs);
-  b.accumulate = tensor::bits_by_position(i.accumulate, i.absent.outs);
-  if (i.workspace != kNoBuffer) b.workspace = bytes_of(view_of(i.workspace));
+  b.communicator = &group_of(i);
+  if (starts(i, Collective::halo)) bind_parts(i, b);
   return b;
-}
-
-void Executor::bind_indices(const program::Body& body, const Instruction& i, Bound& b) const {
-  if (i.cuts.exchanges) {
-    const program::HaloRows rows = program::halo_rows(program_.mesh, i.cuts, rank_);
-    const bool packs = b.outs[0].shape().has(tensor::kHalo);
-    b.indices.push_back({i.cuts.dim, packs ? rows.packed : rows.placed});
-    return;
-  }
-  if (!i.cuts.dim.empty()) {  // stack, unstack: the positions of each part, or of the own one
-    const mesh::Mesh& mesh = program_.mesh;
-    const bool all = b.outs[0].shape().has(tensor::kPart) || b.ins[0].shape().has(tensor::kPart);
-    for (int rank : all ? mesh.group(rank_, i.cuts.factors) : std::vector<int>{rank_})
-      b.indices.push_back({i.cuts.dim, mesh::local_index(mesh, i.cuts.dim, i.cuts.length, i.cuts.factors, rank,
-                                                         i.cuts.halo ? &*i.cuts.halo : nullptr)});
-    return;
-  }
-  const std::vector<tensor::DimWindow> windows = tensor::windows_of(i.attributes);
-  const auto add = [&](BufferId id, bool windowed) {
-    for (const tensor::Dim& d : program_.buffer(id).type.shape) {
-      const bool by_input = windowed && std::ranges::find(windows, d.name, &tensor::DimWindow::dim) != windows.end();
-      bool known = false;
-      for (const kernels::NamedIndex& n : b.indices) known |= n.dim == d.name && n.windowed == by_input;
-      if (!known) b.indices.push_back({d.name, program_.index(id, d.name, rank_), by_input});
-    }
-  };
-  for (size_t k = 0; k < i.ins.size(); ++k) add(i.ins[k], (i.windowed.ins >> k) & 1u);
-  for (size_t k = 0; k < i.outs.size(); ++k) add(i.outs[k], (i.windowed.outs >> k) & 1u);
-  for (size_t d = 0; d < b.indices.size(); ++d)
-    if (!body.position_dim.empty() && b.indices[d].dim == body.position_dim) {
-      b.seq = static_cast<int>(d);
-      b.seq_begin = b.indices[d].index.segments().front().global;
-    }
 }
 
 void Executor::bind_parts(const Instruction& i, Bound& b) const {
@@ -543,13 +496,13 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
   const program::Body& body = body_of(call);
   std::vector<Bound>& bound = bound_[list.bound[number].bound];
   if (recording) recording->begin_call();
-  const bool together = !recording && !marks_ && !watch;
+  const bool grouped = device_ && !marks_ && !watch;
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
     if (device_) device_->watch_anew();
-    if (together && bound[i].together > 1) {
-      run_together(body, i, bound, numbers);
-      i += bound[i].together - 1;
+    if (grouped && instruction.launch > 1) {
+      launch_group(body, i, bound, numbers);
+      i += static_cast<size_t>(instruction.launch) - 1;
     } else {
       run_instruction(call, body, instruction, bound[i], numbers);
     }
@@ -587,7 +540,6 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
 
 kernels::KernelCall Executor::call_of(const Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
                                       device::Stream* stream) {
-  const bool moves = device_ && b.seq >= 0;
   return {.ins = b.ins,
           .outs = b.outs,
           .attributes = instruction.attributes,
@@ -598,7 +550,7 @@ kernels::KernelCall Executor::call_of(const Instruction& instruction, const Boun
           .team = team_,
           .stream = stream,
           .later = device_ ? device_->numbers() : nullptr,
-          .moved = moves ? std::string_view(b.indices[static_cast<size_t>(b.seq)].dim) : std::string_view(),
+          .moved = device_ ? b.moved_dim() : std::string_view(),
           .tf32 = tf32_,
           .kind = b.kernel->kind};
 }
@@ -618,9 +570,6 @@ void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
     if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &device_->stream()));
   if (loads) device_->synchronize();
-  // "each": of each instruction one.
-  if (base::environment_word("run", "KINTSUGI_LAUNCHES", {"each", "joined"}) == "each") return;
-  for (size_t i = 0; i < bound.size(); i += bound[i].together) bound[i].together = together_from(body, bound, i);
 }
 
 }  // namespace kintsugi::run

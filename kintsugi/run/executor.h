@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/bind/bound_kernel.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/step_capture.h"
@@ -181,16 +182,8 @@ class Executor {
   void write_file(int64_t offset, std::span<const std::byte> from) const;
 
  private:
-  struct Bound {
-    const kernels::Kernel* kernel = nullptr;
-    std::vector<tensor::View> ins;  // of a kernel, by position
-    std::vector<tensor::View> outs;
-    uint32_t accumulate = 0;  // the same for bits
-    std::vector<kernels::NamedIndex> indices;
-    int seq = -1;  // the index of `seq` where it begins at the run's position
-    int64_t seq_begin = 0;
-    std::span<std::byte> workspace;
-    comm::Communicator* communicator = nullptr;  // null: the file's
+  struct Bound : bind::BoundKernel {
+    comm::Communicator* communicator = nullptr;  // of a collective or its wait
     // Of an exchange of halos: bytes of its input that are sent to a rank of the group, or of its output.
     struct Part {
       int rank = 0;
@@ -198,8 +191,6 @@ class Executor {
       size_t begin = 0, bytes = 0;
     };
     std::vector<Part> parts = {};
-    // On a device: so many, from this one on, are given at once to the kernel of the last.
-    size_t together = 1;
   };
 
   // The calls of a list, bound to the memory of their slots.
@@ -248,10 +239,6 @@ class Executor {
   void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   void prepare(const program::Body& body, std::span<Bound> bound);
-  static bool touch(std::span<const tensor::View> views, std::span<const std::byte> bytes);
-  static bool touch(std::span<const tensor::View> these, std::span<const tensor::View> those);
-  bool read_elsewhere(const program::Body& body, size_t first, size_t before, size_t count) const;
-  size_t together_from(const program::Body& body, std::span<const Bound> bound, size_t first);
   kernels::KernelCall call_of(const program::Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
                               device::Stream* stream);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
@@ -272,7 +259,6 @@ class Executor {
   void announce(const program::Body& body, const program::Instruction& i, const Bound& b);
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_parts(const program::Instruction& instruction, Bound& b) const;
-  void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
     comm::Event communication;
     FileStore::Ticket ticket = 0;
@@ -290,7 +276,7 @@ class Executor {
   void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
                        Bound& b, kernels::Numbers& numbers);
   void prepare_to_run(const program::Body& body, const program::Instruction& instruction, Bound& b);
-  void run_together(const program::Body& body, size_t first, std::span<Bound> bound, const kernels::Numbers& numbers);
+  void launch_group(const program::Body& body, size_t first, std::span<Bound> bound, const kernels::Numbers& numbers);
   // A wait that is not enqueued yet, on a device: see device_run.cpp.
   struct Awaited {
     const program::Body* body;
@@ -305,9 +291,6 @@ class Executor {
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
   void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);
-  static std::span<std::byte> bytes_of(const tensor::View& v) {
-    return {v.data, v.data == nullptr ? 0 : static_cast<size_t>(v.type.bytes())};
-  }
   // A buffer of the arena or a state, in the call that reads it first or writes it last; kNoBuffer: there is none.
   struct Found {
     program::BufferId buffer = program::kNoBuffer;

@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "kintsugi/base/overlap.h"
+#include "kintsugi/bind/bound_kernel.h"
 
 namespace kintsugi::run {
-namespace {
 
-std::span<const std::byte> bytes_of(const tensor::View& v) {
-  return {v.data, v.data == nullptr ? 0 : static_cast<size_t>(v.type.bytes())};
-}
-
-}  // namespace
+using bind::bytes_of;
 
 void Touched::add(std::span<const std::byte> bytes, bool written) {
   if (!bytes.empty()) all_.push_back({bytes, written});
