@@ -43,10 +43,10 @@ std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model&
   std::vector<Planned> list;
   for (MappedTensor& tensor : weight_map(models::family(model.family), model)) {
     for (const MappedWeight& w : tensor.weights)
-      if (from.type(w.name).shape != w.shape)
+      if (from.type(w.name).shape != w.whole)
         throw base::UserError("export", "{} holds {} {}, its configuration says {}",
                               base::in_quotes(from.folder().string()), w.name, to_string(from.type(w.name).shape),
-                              to_string(w.shape));
+                              to_string(w.whole));
     SafetensorsTensor stored = {.name = tensor.name,
                                 .dtype = dtype.value_or(from.type(tensor.weights.front().name).dtype),
                                 .shape = tensor.shape};
@@ -89,7 +89,9 @@ void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsW
       const Grid theirs = {w.first, checkpoint::whole_box(w.shape).size, w.stride};
       for_each_box(theirs, part, [&](const Box& box) {
         read.resize(static_cast<size_t>(box.elements() * size));
-        from.read({.name = w.name, .box = box, .flat = {}}, dtype, read);
+        Box of_weight = box;
+        if (w.begin > 0) of_weight.start[0] += w.begin;
+        from.read({.name = w.name, .box = of_weight, .flat = {}}, dtype, read);
         const Grid ours = grid_of(box);
         std::vector<CopyDim> dims;
         for (size_t d = 0; d < box.size.size(); ++d)

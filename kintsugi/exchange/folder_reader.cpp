@@ -187,15 +187,25 @@ void FolderReader::find_tensors() {
                             base::in_quotes(folder_.string()), shown, sizes_text(stored.shape),
                             sizes_text(tensor.shape));
     found.insert(tensor.name);
-    for (const MappedWeight& weight : tensor.weights) {
-      names_.push_back(weight.name);
-      weights_.emplace(weight.name,
-                       Weight{.place = &weight, .tensor = stored_.size(), .type = {weight.shape, stored.dtype}});
-    }
+    for (const MappedWeight& weight : tensor.weights) add_weight(weight, stored_.size(), stored.dtype);
     stored_.push_back(stored);
   }
   refuse_rest(found);
   check_tied();
+}
+
+void FolderReader::add_weight(const MappedWeight& place, size_t tensor, tensor::DType dtype) {
+  Weight& weight = weights_[place.name];
+  if (weight.parts.empty()) {
+    names_.push_back(place.name);
+    weight.type = {place.whole, dtype};
+  }
+  if (weight.type.dtype != dtype)
+    throw base::UserError("model",
+                          "{}: tensor {} holds {}, but {} holds {}; the parts of one weight must have one type",
+                          base::in_quotes(folder_.string()), base::in_quotes(tensors_[tensor].name), name_of(dtype),
+                          base::in_quotes(tensors_[weight.parts.front().tensor].name), name_of(weight.type.dtype));
+  weight.parts.push_back({&place, tensor});
 }
 
 // A folder may hold the head of a model whose head is its embedding; were it another, the model would be one that
@@ -204,13 +214,14 @@ void FolderReader::check_tied() const {
   for (const std::string& name : tied_names(models::family(config_.model.family), config_.model)) {
     if (!has(name)) continue;
     const Weight& table = at("embedding.table");
-    const TensorInFile& embedding = stored_[table.tensor];
+    const size_t tensor = table.parts.front().tensor;
+    const TensorInFile& embedding = stored_[tensor];
     if (!files_.has(name) || !same_elements(files_.at(name), embedding))
       throw base::UserError("model",
                             "{}: tensor {} is not {}, which config.json says that it is; where the head has weights of "
                             "its own, \"tie_word_embeddings\" is false",
                             base::in_quotes(folder_.string()), base::in_quotes(name),
-                            base::in_quotes(tensors_[table.tensor].name));
+                            base::in_quotes(tensors_[tensor].name));
   }
 }
 
@@ -272,19 +283,34 @@ void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std
   base::require(out.size() == static_cast<size_t>(flat.size() * size_of(dtype)), "exchange",
                 "{} elements of {} {} are read into {} bytes", flat.size(), slice.name, name_of(dtype), out.size());
   const Grid ours = grid_of(box);
-  const Grid theirs = {weight.place->first, box.size, weight.place->stride};
-  const int64_t start = Grid{0, box.size, weight.place->stride}.at(box.start);
   Staging staging = {.memory = take_staging()};
+  size_t reading = 0;  // tensor
   if (!allow_not_finite_)
     staging.see = [&](std::span<const std::byte> elements) {
-      if (count_not_finite(elements, weight.type.dtype) > 0) refuse_not_finite(weight.tensor);
+      if (count_not_finite(elements, weight.type.dtype) > 0) refuse_not_finite(reading);
     };
-  for_each_box(ours, flat, [&](const checkpoint::Box& part) {
-    std::vector<CopyDim> dims;
-    for (size_t d = 0; d < part.size.size(); ++d)
-      dims.push_back({.size = part.size[d], .from = theirs.stride[d], .to = ours.stride[d]});
-    read_strided({.tensor = stored_[weight.tensor], .first = start + theirs.at(part.start), .dims = dims}, dtype,
-                 out.data() + (ours.at(part.start) - flat.begin) * size_of(dtype), staging);
+  for_each_box(ours, flat, [&](const checkpoint::Box& whole) {
+    for (const Part& part : weight.parts) {
+      const MappedWeight& place = *part.place;
+      checkpoint::Box mine = whole;  // within `box`
+      std::vector<int64_t> start = box.start;
+      if (place.shape != place.whole) {
+        const int64_t begin = std::max(box.start[0] + whole.start[0], place.begin),
+                      end = std::min(box.start[0] + whole.start[0] + whole.size[0], place.begin + place.shape[0].size);
+        if (begin >= end) continue;
+        mine.start[0] = begin - box.start[0];
+        mine.size[0] = end - begin;
+        start[0] -= place.begin;
+      }
+      for (size_t d = 0; d < start.size(); ++d) start[d] += mine.start[d];
+      std::vector<CopyDim> dims;
+      for (size_t d = 0; d < mine.size.size(); ++d)
+        dims.push_back({.size = mine.size[d], .from = place.stride[d], .to = ours.stride[d]});
+      reading = part.tensor;
+      read_strided(
+          {.tensor = stored_[part.tensor], .first = Grid{place.first, mine.size, place.stride}.at(start), .dims = dims},
+          dtype, out.data() + (ours.at(mine.start) - flat.begin) * size_of(dtype), staging);
+    }
   });
   put_staging(std::move(staging.memory));
 }

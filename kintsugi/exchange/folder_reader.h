@@ -47,10 +47,13 @@ class FolderReader : public checkpoint::TensorSource {
   void trust(const std::function<bool(std::string_view)>&) const override {}
 
  private:
-  struct Weight {
+  struct Part {
     const MappedWeight* place = nullptr;
     size_t tensor = 0;
+  };
+  struct Weight {
     tensor::Type type;
+    std::vector<Part> parts;  // in the order of their `begin`
   };
 
   void choose_objective();
@@ -61,6 +64,7 @@ class FolderReader : public checkpoint::TensorSource {
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
   const Weight& at(std::string_view name) const;
+  void add_weight(const MappedWeight& place, size_t tensor, tensor::DType dtype);
   [[noreturn]] void refuse_not_finite(size_t tensor) const;
   std::vector<std::byte> take_staging() const;
   void put_staging(std::vector<std::byte> staging) const;

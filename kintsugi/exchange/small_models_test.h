@@ -34,10 +34,11 @@ inline std::filesystem::path save_random(const config::Resolved& run, const std:
   std::vector<std::vector<std::byte>> kept;
   for (const MappedTensor& tensor : weight_map(models::family(run.settings.model.family), run.settings.model))
     for (const MappedWeight& w : tensor.weights) {
+      if (w.begin > 0) continue;  // a part of a weight that is there already
       std::vector<std::byte>& bytes = kept.emplace_back();
-      for (int64_t i = 0; i < w.shape.elements() * size_of(dtype); ++i)
+      for (int64_t i = 0; i < w.whole.elements() * size_of(dtype); ++i)
         bytes.push_back(static_cast<std::byte>(random() & 0x3f));  // finite in every dtype
-      writer.add({.name = w.name, .type = {w.shape, dtype}, .kind = checkpoint::Kind::weight, .box = {}, .flat = {}},
+      writer.add({.name = w.name, .type = {w.whole, dtype}, .kind = checkpoint::Kind::weight, .box = {}, .flat = {}},
                  bytes);
     }
   writer.write();

@@ -33,10 +33,17 @@ bool is_head(std::string_view ours) {
   return ours.starts_with("head.");
 }
 
+// The first `*` replaced.
 std::string in_layer(std::string_view name, int64_t layer) {
   const size_t star = name.find('*');
   if (star == name.npos) return std::string(name);
   return std::string(name.substr(0, star)) + std::to_string(layer) + std::string(name.substr(star + 1));
+}
+
+Shape with_first(const Shape& shape, int64_t size) {
+  std::vector<tensor::Dim> dims = shape.dims();
+  dims.front().size = size;
+  return Shape(dims);
 }
 
 // A row's `dims`, of which the tensor's are separated by commas.
@@ -86,6 +93,8 @@ class Placement {
       tensor_.shape[dims_.split] = width * common({words.begin(), border}, inner);
     }
     for (size_t d = std::min(dims_.split, rank); d-- > 0;) tensor_.shape[d] = common(dims_.dims[d], inner);
+    for (MappedWeight& w : tensor_.weights)
+      if (w.shape != w.whole) w.stride.front() = inner;
     for (const MappedWeight& w : tensor_.weights)
       base::require(std::ranges::count(w.stride, 0) == 0, "exchange", "{}: {} {} has more dims", tensor_.name, w.name,
                     to_string(w.shape));
@@ -156,19 +165,30 @@ std::vector<MappedTensor> weight_map(const models::Family& family, const config:
     for (int64_t layer = 0; layer < layers; ++layer) {
       MappedTensor tensor;
       tensor.name = (is_head(row.ours.front()) ? "" : std::string(folder.prefix)) + in_layer(row.theirs, layer);
+      int64_t parts = 1;
       for (const std::string_view ours : row.ours)
         if (const auto found = left.find(in_layer(ours, layer)); found != left.end()) {
+          const Shape& whole = found->second;
+          if (!row.each.empty()) {
+            if (whole[0].name != row.each) continue;  // of a layer without
+            parts = whole[0].size;
+          }
           tensor.weights.push_back({.name = found->first,
-                                    .shape = found->second,
-                                    .first = 0,
-                                    .stride = std::vector<int64_t>(found->second.rank(), 0)});
+                                    .whole = whole,
+                                    .shape = row.each.empty() ? whole : with_first(whole, 1),
+                                    .stride = std::vector<int64_t>(whole.rank(), 0)});
           left.erase(found);
         }
       if (tensor.weights.empty()) continue;
       if (tensor.weights.size() != row.ours.size()) refuse(fmt::format("{} has weights that it lacks", tensor.name));
       if (const std::string what = Placement(row, tensor).fill(); !what.empty())
         refuse(fmt::format("in {}, {}", tensor.name, what));
-      tensors.push_back(std::move(tensor));
+      for (int64_t i = 0; i < parts; ++i) {
+        MappedTensor part = tensor;
+        if (!row.each.empty()) part.name = in_layer(tensor.name, i);
+        for (MappedWeight& w : part.weights) w.begin = i;
+        tensors.push_back(std::move(part));
+      }
     }
   }
   if (!left.empty()) refuse("of " + left.begin()->first);

@@ -121,6 +121,26 @@ TEST(WeightMap, WeightsWithoutAPlaceAreRefused) {
             "has weights that it lacks");
 }
 
+// One tensor for each expert, of a weight that holds all: the second `*` of a row.
+TEST(WeightMap, ATensorForEachExpert) {
+  config::Model m = small("mixtral");
+  m.experts = 3;
+  const auto map = map_of(m);
+  for (int64_t expert = 0; expert < 3; ++expert) {
+    const MappedTensor& down =
+        map.at("model.layers.1.block_sparse_moe.experts." + std::to_string(expert) + ".w2.weight");
+    EXPECT_EQ(down.shape, (Sizes{4, 5}));  // embed, ffn
+    ASSERT_EQ(down.weights.size(), 1u);
+    expect_place(down.weights[0], "layer1.ffn.down.weight", 0, {20, 1, 5});
+    EXPECT_EQ(down.weights[0].begin, expert);
+    EXPECT_EQ(to_string(down.weights[0].whole), "[expert:3 ffn:5 embed:4]");
+  }
+  EXPECT_EQ(map.at("model.layers.0.block_sparse_moe.gate.weight").shape, (Sizes{3, 4}));
+  EXPECT_FALSE(map.contains("model.layers.0.block_sparse_moe.experts.3.w1.weight"));
+  m.router_bias = true;  // no weight: folders have no place for it, which config.json says
+  EXPECT_EQ(map_of(m).size(), map.size());
+}
+
 // Each weight of each family is in one place, and each element of each tensor is of one weight.
 TEST(WeightMap, EveryFamilyIsMappedOnce) {
   for (const models::Family& family : models::families()) {
@@ -135,7 +155,8 @@ TEST(WeightMap, EveryFamilyIsMappedOnce) {
     for (const MappedTensor& tensor : weight_map(family, s.model)) {
       std::vector<int> times(static_cast<size_t>(tensor.elements()), 0);
       for (const MappedWeight& w : tensor.weights) {
-        EXPECT_EQ(left.erase(w.name), 1u) << w.name;
+        EXPECT_EQ(left.erase(w.name), w.begin == 0 ? 1u : 0u) << w.name;
+        EXPECT_EQ(w.shape.elements() * (w.shape == w.whole ? 1 : w.whole[0].size), w.whole.elements()) << w.name;
         const checkpoint::Box whole = checkpoint::whole_box(w.shape);
         const Grid theirs = {w.first, whole.size, w.stride};
         std::vector<int64_t> index(whole.size.size(), 0);

@@ -46,7 +46,9 @@ constexpr ConfigRow activation_is(std::string_view theirs, std::string_view abse
           "relu2:relu2 silu:silu swish:silu"};
 }
 
-// A tensor of the folder, and the weights that it holds. `*` in a name is the layer.
+// A tensor of the folder, and the weights that it holds. `*` in a name is the layer. Where the folder has a tensor for
+// each index of a dim of the weights, their first, `each` names that dim, and the second `*` of `theirs` is the index;
+// `dims` leaves it out.
 //
 // `dims` are the tensor's in their order, row-major, in our words; `,` separates them, since one of theirs may be
 // several of ours. Where a tensor holds several weights, `|` stands where they lie side by side: what follows is of
@@ -58,6 +60,7 @@ struct WeightRow {
   std::string_view theirs;
   std::string_view dims;
   std::vector<std::string_view> ours;
+  std::string_view each = {};
 };
 
 // Rotary positions: rope_parameters, or rope_theta and rope_scaling.
@@ -123,6 +126,9 @@ Family gemma3();
 Family gptneox();
 Family gptj();
 Family bert();
+Family mixtral();
+Family qwen3_moe();
+Family olmoe();
 Family mlp();
 
 // What several families share.

@@ -68,7 +68,7 @@ void require_fit(const config::Settings& s, const Samples& samples) {
   if (samples.sequence > s.model.context)
     throw base::UserError(kWhere, "samples of {} ids are longer than the model's {} positions", samples.sequence,
                           s.model.context);
-  if (samples.count % s.parallel.data != 0)
+  if (samples.count % config::data_ranks(s.parallel) != 0)
     throw base::UserError(kWhere, "{} samples are not divisible among parallel.data = {}", samples.count,
                           s.parallel.data);
   const auto below = [&](const std::vector<int32_t>& list, int64_t size, std::string_view what) {
@@ -131,13 +131,15 @@ void fill(const config::Settings& s, const Samples& samples, data::BatchMemory& 
   if (!samples.numbers.empty()) batch.targets = samples.numbers;
 }
 
-// All samples in one pass, without dropout.
+// All samples in one pass, without dropout; the loss is that of the objective alone.
 config::Settings one_pass(config::Settings s, const Samples& samples) {
   s.model.dropout = 0.0;
+  s.train.balance_weight = 0.0;
+  s.train.expert_bound = 0.0;
   s.data.reset_at_document = false;
   s.train.sequence = samples.sequence;
   s.train.global_batch = samples.count;
-  s.train.micro_batch = samples.count / s.parallel.data;
+  s.train.micro_batch = samples.count / config::data_ranks(s.parallel);
   s.train.reproducible = 0;
   return s;
 }
@@ -211,7 +213,8 @@ std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, Whol
       std::vector<exchange::CopyDim> copy;
       for (size_t d = 0; d < weight.shape.rank(); ++d)
         copy.push_back({weight.shape[d].size, weight.shape.stride(d), weight.stride[d]});
-      exchange::copy_strided(exchange::simplified(copy), reinterpret_cast<const std::byte*>(values.data()),
+      const int64_t begin = weight.begin > 0 ? weight.begin * weight.whole.stride(0) : 0;
+      exchange::copy_strided(exchange::simplified(copy), reinterpret_cast<const std::byte*>(values.data() + begin),
                              reinterpret_cast<std::byte*>(whole.values.data() + weight.first), sizeof(double));
     }
   }
