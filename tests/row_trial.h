@@ -93,7 +93,17 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
   for (size_t i = 0; i < t.ins.size(); ++i) {
     const Type& type = t.ins[i];
     const bool flag = type.shape.rank() == 0 && t.row.family == "optimizer";  // factor, finite, updates
-    if (type.dtype == tensor::DType::i32) {
+    const std::string_view operand = t.row.ins.at(i, t.absent.ins).name;
+    if (type.dtype == tensor::DType::i32 && t.attributes.has("capacity") && operand == "slots") {
+      const int64_t slots = t.attributes.integer("experts") * t.attributes.integer("capacity");
+      ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, -1, slots));
+    } else if (type.dtype == tensor::DType::i32 && operand == "counts") {
+      ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, 0, 3));
+    } else if (type.dtype == tensor::DType::i32 && operand == "experts") {  // of a token different ones
+      Tensor drawn = kernels::test::random_integers(type.shape, seed + 100 * i, 0, 3);
+      for (int64_t j = 1; j < drawn.elements(); j += 2) drawn.set(j, static_cast<int64_t>(drawn.get(j - 1) + 1) % 4);
+      ins.push_back(std::move(drawn));
+    } else if (type.dtype == tensor::DType::i32) {
       const bool classes = t.names[i] == "classes", labels = t.names[i] == "labels";
       const int64_t low = labels || classes ? -1 : 0, high = t.names[i].ends_with("starts") ? 3 : classes ? 2 : vocab;
       ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, low, high));

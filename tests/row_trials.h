@@ -33,6 +33,17 @@ class RowTrials {
       s.model.layers = 1;
       add(*models::build_training(s).micro);
     }
+    for (const char* scores : {"softmax", "sigmoid"}) {
+      config::Settings s = small_model("mixtral", "fp64");
+      s.model.layers = 1;
+      s.model.experts = 4;
+      s.model.router_scores = scores;
+      s.model.router_bias = s.model.router_scores == "sigmoid";
+      s.model.router_normalize = s.model.router_scores == "softmax";
+      s.train.balance = s.model.router_bias ? "bias" : "loss";
+      const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
+      for (const auto* g : {&training.micro, &training.update, &generation.prefill, &generation.decode}) add(**g);
+    }
     add_others();
   }
 
@@ -41,7 +52,8 @@ class RowTrials {
 
  private:
   // Attributes by which trials of the same shapes differ.
-  inline static const std::set<std::string> kTold = {"form", "activation", "inverse", "dims", "causal", "window"};
+  inline static const std::set<std::string> kTold = {"form",   "activation", "inverse", "dims",
+                                                     "causal", "window",     "scores"};
 
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {

@@ -16,8 +16,9 @@ constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::
 
 Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {
-      {"batch", 2},    {"seq", 5},   {"key_seq", 7},  {"embed", 6}, {"ffn", 8},   {"vocab", 11}, {"position", 9},
-      {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}, {"block", 1}, {"class", 3}, {"target", 4}};
+      {"batch", 2},    {"seq", 5},       {"key_seq", 7}, {"embed", 6},    {"ffn", 8},   {"vocab", 11},
+      {"position", 9}, {"kv_heads", 3},  {"group", 2},   {"head_dim", 4}, {"block", 1}, {"class", 3},
+      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -53,6 +54,7 @@ std::vector<Case> cases() {
   const Type s = scalar();
   const std::vector<Type> attention = {of(kQ), of(kK), of(kK)},
                           attention_grad = {of(kQ), of(kK), of(kK), of(kQ), of("batch seq kv_heads group"), of(kQ)};
+  const Attributes kPlaces = {{"experts", int64_t{3}}, {"capacity", int64_t{4}}};
   const Type kLongK = {{{"batch", 2}, {"key_seq", 14}, {"kv_heads", 3}, {"head_dim", 4}}, kF};
   return {
       {"add", {of(kX), of(kX), of(kX)}, {}, {of(kX)}, 120},
@@ -101,6 +103,47 @@ std::vector<Case> cases() {
       {"gated", {of(kX), of(kX)}, {}, {of(kX)}, 6 * 60},
       {"gated_grad", {of(kX), of(kX), of(kX)}, {}, {of(kX), of(kX)}, 10 * 60},
       {"rotary", {of(kQ)}, {}, {of(kQ)}, 3 * 240},
+      {"route",
+       {of("batch seq candidate"), of("candidate")},
+       {{"top_k", int64_t{2}}},
+       {of("batch seq choice"), of("batch seq choice", kI)},
+       6 * 30},
+      {"route_grad",
+       {of("batch seq candidate"), of("batch seq choice", kI), of("batch seq choice")},
+       {{"top_k", int64_t{2}}},
+       {of("batch seq candidate")},
+       8 * 30},
+      {"balance_loss", {of("batch seq candidate"), of("batch expert", kI)}, {}, {s}, 6 * 30},
+      {"balance_loss_grad",
+       {of("batch seq candidate"), of("batch expert", kI), s},
+       {},
+       {of("batch seq candidate")},
+       8 * 30},
+      {"expert_load", {of("batch expert", kI)}, {}, {of("candidate", DType::f64)}, 6},
+      {"expert_balance", {of("candidate", DType::f64)}, {}, {s}, 3},
+      {"balance_bias", {of("candidate"), of("candidate", DType::f64), s}, {{"rate", 0.1}}, {of("candidate")}, 3 * 3},
+      {"assign_slots", {of("batch seq choice", kI)}, kPlaces, {of("batch seq choice", kI), of("batch expert", kI)}, 20},
+      {"dispatch", {of(kX, kB), of("batch seq choice", kI)}, kPlaces, {of("batch expert slot embed", kB)}, 0},
+      {"dispatch",
+       {of(kX), of("batch seq choice", kI), of("batch seq choice")},
+       kPlaces,
+       {of("batch expert slot embed")},
+       20 * 6},
+      {"combine",
+       {of("batch expert slot embed"), of("batch seq choice", kI), of("batch seq choice")},
+       kPlaces,
+       {of(kX)},
+       2 * 20 * 6},
+      {"weigh",
+       {of("batch expert slot embed"), of("batch seq choice", kI), of(kX)},
+       kPlaces,
+       {of("batch seq choice")},
+       2 * 20 * 6},
+      {"grouped",
+       {of("batch expert slot embed"), of("expert embed ffn"), of("batch expert", kI)},
+       {{"dims", "batch expert slot ffn"}, {"dtype", "fp32"}, {"filled", 0.5}},
+       {of("batch expert slot ffn")},
+       2 * 3 * 4 * 6 * 8},
       {"dropout", {of(kX)}, {}, {of(kX)}, 20 * 60},
       {"attention", attention, {{"causal", int64_t{0}}}, {of(kQ), of("batch seq kv_heads group")}, 4. * 240 * 7},
       {"attention", attention, {{"causal", int64_t{1}}}, {of(kQ), of("batch seq kv_heads group")}, 2. * 240 * 7},
@@ -341,7 +384,9 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     ASSERT_EQ(dins.size(), ins.size()) << c.kind;
     for (size_t i = 0; i < ins.size(); ++i) {
       // What is to be learnt, and how much it weighs, is given.
-      const bool given = c.row().ins[i].name == "targets" || c.row().ins[i].name == "weights";
+      const std::string_view name = c.row().ins[i].name;
+      const bool given = name == "targets" || (name == "weights" && c.kind == "class_loss") ||
+                         (name == "bias" && c.kind == "route");  // which is moved by the update
       const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype) && !given;
       EXPECT_EQ(dins[i] != kNone, moves) << c.kind << " input " << i;
       if (dins[i] != kNone) {

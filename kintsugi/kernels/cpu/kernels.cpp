@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/cpu/experts.h"
 
 namespace kintsugi::kernels {
 namespace cpu {
@@ -39,6 +40,18 @@ constexpr CpuKernel kKernels[] = {
     {"gated", gated, first_is_fast},
     {"gated_grad", gated_grad, first_is_fast},
     {"rotary", rotary, first_is_fast, rotary_workspace},
+    {"route", nullptr, nothing_is_fast},
+    {"route_grad", nullptr, nothing_is_fast},
+    {"balance_loss", nullptr, nothing_is_fast},
+    {"balance_loss_grad", nullptr, nothing_is_fast},
+    {"expert_load", nullptr, nothing_is_fast},
+    {"expert_balance", nullptr, nothing_is_fast},
+    {"balance_bias", nullptr, nothing_is_fast},
+    {"assign_slots", nullptr, nothing_is_fast},
+    {"dispatch", dispatch, slots_take},
+    {"combine", combine, slots_take},
+    {"weigh", weigh, slots_take},
+    {"grouped", grouped, grouped_takes, grouped_workspace},
     {"attention", attention, first_is_fast, attention_workspace},
     {"attention_grad", attention_grad, first_is_fast, attention_grad_workspace},
     {"dropout", dropout, first_is_fast},

@@ -1,6 +1,7 @@
 // The list of reference kernels, with the operands and outputs of each by name.
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/reference.h"
 
 namespace kintsugi::kernels {
@@ -65,6 +66,18 @@ constexpr Kernel kKernels[] = {
     {"rms_norm_grad", NormGradIn::kNames, {"dx", optional("dgamma")}, reference::rms_norm_grad},
     {"rotary", {"x"}, {"y"}, reference::rotary},
     {"sample_scores", SampleScoresIn::kNames, SampleScoresOut::kNames, reference::sample_scores},
+    {"route", RouteIn::kNames, RouteOut::kNames, reference::route},
+    {"route_grad", RouteGradIn::kNames, {"dlogits"}, reference::route_grad},
+    {"balance_loss", BalanceLossIn::kNames, {"loss"}, reference::balance_loss},
+    {"balance_loss_grad", BalanceLossIn::kGradNames, {"dlogits"}, reference::balance_loss_grad},
+    {"expert_load", {"counts"}, {"load"}, reference::expert_load},
+    {"expert_balance", {"load"}, {"most"}, reference::expert_balance},
+    {"balance_bias", BalanceBiasIn::kNames, {"bias"}, reference::balance_bias},
+    {"assign_slots", {"experts"}, AssignSlotsOut::kNames, reference::assign_slots},
+    {"dispatch", DispatchIn::kNames, {"y"}, reference::dispatch},
+    {"combine", CombineIn::kNames, {"x"}, reference::combine},
+    {"weigh", WeighIn::kNames, {"dweights"}, reference::weigh},
+    {"grouped", GroupedIn::kNames, {"y"}, reference::grouped},
     {"scale", {"x"}, {"y"}, reference::scale},
     {"sgd", SgdIn::kNames, SgdOut::kNames, reference::sgd},
     {"silu", {"x"}, {"y"}, reference::silu},

@@ -1,0 +1,120 @@
+#include "kintsugi/kernels/cpu/compare_test.h"
+
+namespace kintsugi::kernels::cpu::experts_test {
+namespace {
+
+using namespace test;
+
+constexpr int64_t kBatch = 3, kSeq = 40, kChoice = 2, kExperts = 5, kEmbed = 37, kFfn = 29;
+
+Attributes places(int64_t capacity) {
+  return {{"experts", kExperts}, {"capacity", capacity}, {"drop", int64_t{1}}, {"layer", int64_t{0}}};
+}
+
+// Slots as assign_slots makes them, of tokens that all use expert 1 and one of 3 others; expert 4 has none.
+struct Assigned {
+  Tensor slots = Tensor({{"batch", kBatch}, {"seq", kSeq}, {"choice", kChoice}}, DType::i32),
+         counts = Tensor({{"batch", kBatch}, {"expert", kExperts}}, DType::i32);
+
+  explicit Assigned(int64_t capacity) {
+    Tensor experts = random_integers(slots.type().shape, 1, 2, 4);
+    for (int64_t i = 0; i < experts.elements(); i += 2) experts.set(i, i % 6 == 0 ? 0 : 1);
+    run_kernel(*reference_kernels(), {.kind = "assign_slots", .attributes = places(capacity)}, {&experts},
+               {&slots, &counts});
+  }
+};
+
+Shape rows(int64_t slots, const std::string& last, int64_t size, int64_t experts = kExperts) {
+  return {{"batch", kBatch}, {"expert", experts}, {"slot", slots}, {last, size}};
+}
+
+// Slots [first, first + local) of an expert, of which those behind the last are padding.
+tensor::DimIndex part_of(int64_t first, int64_t local, int64_t whole) {
+  const int64_t there = std::clamp<int64_t>(whole - first, 0, local);
+  std::vector<tensor::Segment> segments = {{there > 0 ? first : -1, there > 0 ? there : local}};
+  if (there > 0 && there < local) segments.push_back({-1, local - there});
+  return tensor::DimIndex(segments, whole);
+}
+
+}  // namespace
+
+TEST(CpuExperts, RowsToSlotsAndBack) {
+  with_each_target([] {
+    for (const DType dtype : kFastTypes)
+      for (const int threads : {1, 3})
+        for (const int64_t capacity : {kSeq, int64_t{13}}) {
+          Assigned assigned(capacity);
+          Tensor x = random_tensor({{"batch", kBatch}, {"seq", kSeq}, {"embed", kEmbed}}, dtype, 1),
+                 y = random_tensor(rows(capacity, "embed", kEmbed), dtype, 2),
+                 weights = random_tensor(assigned.slots.type().shape, DType::f32, 3);
+          const auto trial = [&](const char* kind) {
+            return Trial{.kind = kind, .attributes = places(capacity), .threads = threads};
+          };
+          compare(trial("dispatch"), {&x, &assigned.slots}, {Tensor(y.type())});
+          compare(trial("dispatch"), {&x, &assigned.slots, &weights}, {Tensor(y.type())});
+          compare(trial("combine"), {&y, &assigned.slots}, {Tensor(x.type())});
+          compare(trial("combine"), {&y, &assigned.slots, &weights}, {Tensor(x.type())});
+          compare(trial("weigh"), {&y, &assigned.slots, &x}, {Tensor(weights.type())}, {1e-5, 1e-4});
+        }
+  });
+}
+
+TEST(CpuExperts, SomeExpertsAndSlots) {
+  constexpr int64_t kCapacity = 25, kLocal = 7;
+  Assigned assigned(kCapacity);
+  for (const int64_t first : {0, 14, 21, 28}) {
+    Tensor x = random_tensor({{"batch", kBatch}, {"seq", kSeq}, {"embed", kEmbed}}, DType::f32, 1),
+           y = random_tensor(rows(kLocal, "embed", kEmbed, 2), DType::f32, 2),
+           weights = random_tensor(assigned.slots.type().shape, DType::f32, 3);
+    const std::vector<NamedIndex> indices = {{"expert", tensor::DimIndex({{1, 2}}, kExperts)},
+                                             {"slot", part_of(first, kLocal, kCapacity)}};
+    const auto trial = [&](const char* kind) {
+      return Trial{.kind = kind, .attributes = places(kCapacity), .indices = indices};
+    };
+    compare(trial("dispatch"), {&x, &assigned.slots}, {Tensor(y.type())});
+    compare(trial("combine"), {&y, &assigned.slots, &weights}, {Tensor(x.type())});
+    compare(trial("weigh"), {&y, &assigned.slots, &x}, {Tensor(weights.type())}, {1e-5, 1e-4});
+  }
+}
+
+// Of the products of experts: forward, by the rows and by the weights, stored and added, where an expert has no row,
+// and where more rows than a block.
+TEST(CpuExperts, Products) {
+  for (const DType dtype : kFastTypes)
+    for (const int64_t slots : {int64_t{9}, int64_t{300}})
+      for (const int threads : {1, 2}) {
+        Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,
+                      {0, 1, 3, 9, double(slots), 0, 4, 2, 1, double(slots), 0, 0, 9, 1, double(slots)});
+        Tensor x = random_tensor(rows(slots, "embed", kEmbed), dtype, 1),
+               dy = random_tensor(rows(slots, "ffn", kFfn), dtype, 2),
+               w = random_tensor({{"expert", kExperts}, {"embed", kEmbed}, {"ffn", kFfn}}, dtype, 3);
+        const auto trial = [&](const std::string& dims, uint32_t accumulate = 0) {
+          return Trial{.kind = "grouped",
+                       .attributes = {{"dims", dims}, {"dtype", "fp32"}, {"filled", 0.5}},
+                       .accumulate = accumulate,
+                       .threads = threads};
+        };
+        const Tolerance loose = {1e-4, 1e-3};
+        compare(trial("batch expert slot ffn"), {&x, &w, &counts}, {Tensor(dy.type())}, loose);
+        compare(trial("batch expert slot embed"), {&dy, &w, &counts}, {Tensor(x.type())}, loose);
+        const Tensor sums = random_tensor(w.type().shape, DType::f32, 4);
+        for (const uint32_t accumulate : {0u, 1u})
+          compare(trial("expert embed ffn", accumulate), {&x, &dy, &counts}, {sums}, loose);
+      }
+}
+
+TEST(CpuExperts, ProductsOfSomeSlots) {
+  constexpr int64_t kSlots = 25, kLocal = 7;
+  Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,
+                {0, 25, 3, 16, 8, 0, 4, 2, 1, 22, 0, 0, 9, 1, 25});
+  for (const int64_t first : {0, 14, 21, 28}) {
+    Tensor x = random_tensor(rows(kLocal, "embed", kEmbed), DType::f32, 1),
+           w = random_tensor({{"expert", kExperts}, {"embed", kEmbed}, {"ffn", kFfn}}, DType::f32, 3);
+    compare({.kind = "grouped",
+             .attributes = {{"dims", "batch expert slot ffn"}, {"dtype", "fp32"}, {"filled", 0.5}},
+             .indices = {{"slot", part_of(first, kLocal, kSlots)}}},
+            {&x, &w, &counts}, {Tensor(rows(kLocal, "ffn", kFfn), DType::f32)}, {1e-4, 1e-4});
+  }
+}
+
+}  // namespace kintsugi::kernels::cpu::experts_test

@@ -1,0 +1,57 @@
+// Operands and outputs of the operations of experts, by name and by position; see operands.h.
+#pragma once
+
+#include <cstddef>
+
+#include "kintsugi/tensor/operands.h"
+
+namespace kintsugi::kernels {
+
+using tensor::OperandList;
+
+struct RouteIn {
+  enum : size_t { kLogits, kBias };
+  static constexpr OperandList kNames = {"logits", tensor::optional("bias")};
+};
+struct RouteOut {
+  enum : size_t { kWeights, kExperts };
+  static constexpr OperandList kNames = {"weights", "experts"};
+};
+struct RouteGradIn {
+  enum : size_t { kLogits, kExperts, kDweights };
+  static constexpr OperandList kNames = {"logits", "experts", "dweights"};
+};
+struct BalanceLossIn {  // the loss has the first two
+  enum : size_t { kLogits, kCounts, kDloss };
+  static constexpr OperandList kNames = {"logits", "counts"};
+  static constexpr OperandList kGradNames = {"logits", "counts", "dloss"};
+};
+struct BalanceBiasIn {
+  enum : size_t { kBias, kLoad, kFinite };
+  static constexpr OperandList kNames = {"bias", "load", "finite"};
+};
+struct AssignSlotsOut {
+  enum : size_t { kSlots, kCounts };
+  static constexpr OperandList kNames = {"slots", "counts"};
+};
+struct DispatchIn {
+  enum : size_t { kX, kSlots, kWeights };
+  static constexpr OperandList kNames = {"x", "slots", tensor::optional("weights")};
+};
+struct CombineIn {
+  enum : size_t { kY, kSlots, kWeights };
+  static constexpr OperandList kNames = {"y", "slots", tensor::optional("weights")};
+};
+struct WeighIn {
+  enum : size_t { kY, kSlots, kX };
+  static constexpr OperandList kNames = {"y", "slots", "x"};
+};
+struct GroupedIn {
+  enum : size_t { kA, kB, kCounts };
+  static constexpr OperandList kNames = {"a", "b", "counts"};
+};
+struct GroupedOut {
+  enum : size_t { kY };
+};
+
+}  // namespace kintsugi::kernels

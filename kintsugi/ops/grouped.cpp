@@ -1,0 +1,49 @@
+// The products of all experts of a rank, of the slots that are filled alone. One of a and b has the dim slot, or both.
+// a: [batch expert slot ...], b: [expert ...] or [batch expert slot ...], counts: [batch expert]
+#include "kintsugi/base/error.h"
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+namespace {
+
+std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
+  const ValueId a = op.in("a"), b = op.in("b"), counts = op.in("counts");
+  const auto product = [&](ValueId left, ValueId right, ValueId like) {
+    Attributes attributes = op.attributes;
+    attributes.set("dims", tensor::names(g.shape(like)));
+    attributes.set("dtype", std::string(tensor::name_of(g.gradient_type(like).dtype)));
+    return g.op("grouped", {left, right, counts}, attributes);
+  };
+  const ValueId da = product(dy[0], b, a);
+  return {da, product(a, dy[0], b), kNone};
+}
+
+}  // namespace
+
+OpRow grouped() {
+  return {.kind = "grouped",
+          .ins = {"a", "b", "counts"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes& attributes) -> OutTypes {
+            const Shape &a = ins["a"].shape, &b = ins["b"].shape;
+            std::vector<tensor::Dim> dims;
+            for (const std::string& name : tensor::words(attributes.text("dims")))
+              dims.push_back({name, a.has(name) ? a.size(name) : b.size(name)});
+            return {{Shape(dims), tensor::dtype_from(attributes.text("dtype"))}};
+          },
+          .grad = grad,
+          // Of the slots, as many are filled as experts have tokens in the mean.
+          .flops =
+              [](Types ins, Types, const Attributes& attributes) {
+                double n = 2.0 * elements(ins) * attributes.number("filled");
+                for (const tensor::Dim& d : ins["b"].shape)
+                  if (!ins["a"].shape.has(d.name)) n *= static_cast<double>(d.size);
+                return n;
+              },
+          .linear = true,
+          .keeps_zero = true,
+          .accumulates = {"y"},
+          .narrows = {"y"}};
+}
+
+}  // namespace kintsugi::ops

@@ -1,0 +1,105 @@
+// The router of a mixture of experts: which experts a token goes to, and with what weights. Shazeer et al. 2017,
+// "Outrageously large neural networks", section 2.1; the sigmoid with a bias is that of DeepSeek-V3 (2024, section
+// 2.1.2). Of equal scores the lowest expert is chosen.
+// logits: [batch seq candidate], bias: [candidate], weights, experts: [batch seq choice]
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+OpRow route() {
+  return {
+      .kind = "route",
+      .ins = {"logits", optional("bias")},
+      .outs = {"weights", "experts"},
+      .infer = [](Types ins, const Attributes& a) -> OutTypes {
+        std::vector<tensor::Dim> dims = without(ins["logits"].shape, "candidate").dims();
+        dims.push_back({"choice", a.integer("top_k")});
+        return {{Shape(dims), ins["logits"].dtype}, {Shape(dims), DType::i32}};
+      },
+      .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+        if (dy[0] == kNone) return {kNone, kNone};
+        const ValueId logits = op.in("logits");
+        return {g.make("route_grad", {logits, op.out("experts"), dy[0]}, {g.type(logits)}, op.attributes)[0], kNone};
+      },
+      .flops = [](Types ins, Types,
+                  const Attributes& a) { return static_cast<double>(4 + a.integer("top_k")) * elements(ins); },
+      .whole = {"candidate", "choice"},
+      .keeps_zero = true};
+}
+
+OpRow route_grad() {
+  return {.kind = "route_grad",
+          .ins = {"logits", "experts", "dweights"},
+          .outs = {"dlogits"},
+          .family = "route",
+          .flops = per_element<8>,
+          .whole = {"candidate", "choice"},
+          .keeps_zero = true};
+}
+
+// The loss of one sample of T positions is T times that of DeepSeek-V3 (2024, equations 17 to 20): a mean over counted
+// tokens is a mean over samples of equal length.
+// logits: [batch seq candidate], counts: [batch expert] -> loss []
+OpRow balance_loss() {
+  return {.kind = "balance_loss",
+          .ins = {"logits", "counts"},
+          .outs = {"loss"},
+          .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
+          .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+            const ValueId logits = op.in("logits");
+            return {g.make("balance_loss_grad", {logits, op.in("counts"), dy[0]}, {g.type(logits)}, op.attributes)[0],
+                    kNone};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return 6.0 * elements(ins); },
+          .whole = {"candidate", "expert"},
+          .keeps_zero = true,
+          .accumulates = {"loss"}};
+}
+
+OpRow balance_loss_grad() {
+  return {.kind = "balance_loss_grad",
+          .ins = {"logits", "counts", "dloss"},
+          .outs = {"dlogits"},
+          .family = "balance_loss",
+          .flops = per_element<8>,
+          .whole = {"candidate", "expert"},
+          .keeps_zero = true};
+}
+
+// counts [batch expert] -> the tokens of each expert, load [candidate] in fp64
+OpRow expert_load() {
+  return {.kind = "expert_load",
+          .ins = {"counts"},
+          .outs = {"load"},
+          .infer = [](Types ins, const Attributes&) -> OutTypes {
+            return {{Shape{{"candidate", ins["counts"].shape.size("expert")}}, DType::f64}};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return elements(ins); },
+          .whole = {"candidate", "expert"},
+          .keeps_zero = true,
+          .accumulates = {"load"}};
+}
+
+// The load of the busiest expert, as a multiple of the mean.
+OpRow expert_balance() {
+  return {.kind = "expert_balance",
+          .ins = {"load"},
+          .outs = {"most"},
+          .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
+          .flops = [](Types ins, Types, const Attributes&) { return elements(ins); },
+          .whole = {"candidate"}};
+}
+
+// Wang et al. 2024, "Auxiliary-loss-free load balancing strategy for mixture-of-experts", algorithm 1.
+// bias: [candidate] (T), load: [candidate], finite: []
+OpRow balance_bias() {
+  return {.kind = "balance_bias",
+          .ins = {"bias", "load", "finite"},
+          .outs = {"bias"},
+          .infer = like_first,
+          .flops = per_element<3>,
+          .whole = {"candidate"},
+          .in_place = {{"bias", "bias"}}};
+}
+
+}  // namespace kintsugi::ops
