@@ -36,6 +36,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "offload") p.offload = value;
     if (key == "tf32") p.tf32 = true;
     if (key == "pipe") p.pipe = n;
+    if (key == "expert") p.expert = n;
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;
     if (key == "stages") p.stages = value;  // "1,3"
@@ -46,12 +47,12 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "reproducible") s.train.reproducible = n;
   }
   std::replace(p.stages.begin(), p.stages.end(), ',', ' ');
-  p.ranks = p.pipe * p.data * p.tensor * p.context;
+  p.ranks = config::ranks_of(p);
   if (p.context_balance.empty()) p.context_balance = p.context_method == "ulysses" ? "contiguous" : "zigzag";
 }
 
 void draw_batch(const config::Settings& s, int64_t step, int64_t m, data::BatchMemory& batch) {
-  const int64_t rows = s.train.micro_batch * s.parallel.data, seq = s.train.sequence;
+  const int64_t rows = s.train.micro_batch * config::data_ranks(s.parallel), seq = s.train.sequence;
   batch.resize(rows, train::row_of(s));
   const auto key = kernels::random_key(7, "tokens");
   const auto word = [&](size_t i) {
@@ -120,7 +121,7 @@ std::string test_name(const ModelLayout& l) {
 Record run_layout(ModelOf model_of, const ModelLayout& l, const std::string& dtype, int64_t steps) {
   config::Settings s = model_of(l.model, dtype);
   set_layout(s, l.parallel);
-  s.train.micro_batch /= s.parallel.data;
+  s.train.micro_batch /= config::data_ranks(s.parallel);
   train::LayoutRun run(s);
   return record(run, s, steps);
 }

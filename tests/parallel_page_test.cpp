@@ -38,7 +38,7 @@ TEST(ParallelPage, ExamplesMakeTheirPlans) {
     EXPECT_EQ(print(plan), text.substr(plan_at, end - plan_at)) << example;
     at = end;
   }
-  EXPECT_EQ(examples, 10);
+  EXPECT_EQ(examples, 11);
 }
 
 TEST(ParallelPage, NamesEveryKey) {

@@ -9,11 +9,11 @@
 namespace kintsugi::tests::seams_axis_test {
 namespace {
 
-// Two ranks share the columns of the feed-forward part, as experts would; between tensor and context by its nearness.
-const plan::AxisRow kExpert = {
-    .axis = {.name = "expert", .size = [](const config::Parallel&) { return int64_t{2}; }, .nearness = 25},
+// Two ranks share the columns of the feed-forward layer; between tensor and context by its nearness.
+const plan::AxisRow kColumns = {
+    .axis = {.name = "columns", .size = [](const config::Parallel&) { return int64_t{2}; }, .nearness = 25},
     .rules = [](const config::Parallel&) {
-      return std::vector<plan::Rule>{{.dim = "ffn", .axes = {"expert"}, .pad = true}};
+      return std::vector<plan::Rule>{{.dim = "ffn", .axes = {"columns"}, .pad = true}};
     }};
 
 }  // namespace
@@ -21,17 +21,17 @@ const plan::AxisRow kExpert = {
 TEST(Seams, AnAxisIsARow) {
   config::Settings s = small_model("llama", "fp64");
   std::vector<plan::AxisRow> rows = plan::axis_rows();
-  rows.push_back(kExpert);
+  rows.push_back(kColumns);
   s.parallel.tensor = 2;
   const plan::Plan plan = plan::plan_from(s.parallel, rows);
   EXPECT_EQ(plan::print(plan),
-            "plan: 4 ranks, mesh expert=2 tensor=2\n"
+            "plan: 4 ranks, mesh columns=2 tensor=2\n"
             "  kv_heads -> tensor\n"
             "  group -> tensor\n"
             "  kv_heads -> tensor, padded\n"
             "  ffn -> tensor, padded\n"
             "  vocab -> tensor, padded\n"
-            "  ffn -> expert, padded\n");
+            "  ffn -> columns, padded\n");
   plan::check_plan(plan, build::dims_of(models::build_training(s)));
 
   config::Settings one = s;

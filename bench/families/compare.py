@@ -28,6 +28,7 @@ from transformers import (AutoConfig, AutoModelForCausalLM, BertForMaskedLM, Ber
                           BertForSequenceClassification)
 
 LAYOUTS = ["data=2", "data=2 zero=3", "tensor=2", "pipe=2", "context=2", "tensor=2 data=2"]
+EXPERT_LAYOUTS = ["expert=2", "expert=2 zero=3"]  # of an even number of experts
 
 
 def rope(r, kinds, pairs, context):
@@ -154,6 +155,27 @@ def gptj(r, s):
                         embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False)
 
 
+def experts(r, experts_key, per_token_key="num_experts_per_tok"):
+    count = r.choice([2, 3, 4, 6])
+    return {experts_key: count, per_token_key: r.randint(1, count)}
+
+
+def mixtral(r, s):
+    return "mixtral", common(s, head_dim=r.choice([s.head, 12]), sliding_window=r.choice([None, 5]),
+                             **experts(r, "num_local_experts"))
+
+
+def qwen3_moe(r, s):
+    c = common(s, head_dim=r.choice([s.head, 12]), attention_bias=r.random() < 0.3, norm_topk_prob=r.random() < 0.5,
+               moe_intermediate_size=s.ffn, decoder_sparse_step=1, mlp_only_layers=[], **experts(r, "num_experts"))
+    return "qwen3_moe", c
+
+
+def olmoe(r, s):
+    return "olmoe", common(s, attention_bias=r.random() < 0.3, norm_topk_prob=r.random() < 0.5,
+                           **experts(r, "num_experts"))
+
+
 def bert(r, s):
     s.kv, s.group = s.heads, 1
     task = r.choice(["pretraining", "masked", "classes", "numbers"])
@@ -168,7 +190,7 @@ def bert(r, s):
 
 
 FAMILIES = {f.__name__: f for f in (gpt, llama, mistral, qwen2, qwen3, olmo2, olmo3, smollm3, phi3, gemma3, gptneox,
-                                    gptj, bert)}
+                                    gptj, mixtral, qwen3_moe, olmoe, bert)}
 
 
 def randomize(model, seed):
@@ -251,7 +273,29 @@ def expected(model, samples):
         logits = logits.detach() * (torch.tensor(samples["ids"]) >= 0)[..., None]
     return {"logits": logits, "outputs": None if outputs is None else outputs.detach(), "loss": out.loss.detach(),
             "padding": torch.tensor(samples["ids"]) < 0,
-            "gradients": {name: p.grad for name, p in model.named_parameters() if p.grad is not None}}
+            "gradients": as_saved(model.config.model_type,
+                                  {name: p.grad for name, p in model.named_parameters() if p.grad is not None})}
+
+
+def as_saved(kind, gradients):
+    """Transformers 5 has the experts of a layer in one parameter; files have tensors for each."""
+    ours = ".block_sparse_moe.experts.{}.w{}.weight" if kind == "mixtral" else ".mlp.experts.{}.{}_proj.weight"
+    names = ("1", "3", "2") if kind == "mixtral" else ("gate", "up", "down")
+    saved = {}
+    for name, g in gradients.items():
+        layer = name.split(".mlp.")[0]
+        if name.endswith("mlp.experts.gate_up_proj"):
+            for e, both in enumerate(g):
+                for which, part in zip(names, both.chunk(2)):
+                    saved[layer + ours.format(e, which)] = part
+        elif name.endswith("mlp.experts.down_proj"):
+            for e, part in enumerate(g):
+                saved[layer + ours.format(e, names[2])] = part
+        elif name.endswith("mlp.gate.weight") and kind == "mixtral":
+            saved[layer + ".block_sparse_moe.gate.weight"] = g
+        else:
+            saved[name] = g
+    return saved
 
 
 def evaluate(kintsugi, folder, work, samples, more=()):
@@ -341,7 +385,9 @@ def main():
                         model.double()
                     want = expected(model, samples)
                     model.save_pretrained(work / "folder")
-                    fitting = [l for l in LAYOUTS if "pipe" not in l or model.config.num_hidden_layers > 1]
+                    count = getattr(model.config, "num_experts", 0) or getattr(model.config, "num_local_experts", 0)
+                    fitting = EXPERT_LAYOUTS if count and count % 2 == 0 else []
+                    fitting = fitting + [l for l in LAYOUTS if "pipe" not in l or model.config.num_hidden_layers > 1]
                     layouts = [""] + ([random.Random(seed).choice(fitting)] if o.layouts else [])
                     for layout in layouts:
                         more = ["--dtype", "fp64"] if o.fp64 else []

@@ -69,7 +69,8 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64;
+  // Kernels of experts are the processor's alone.
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && s.model.experts == 0;
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;
 }
@@ -132,7 +133,7 @@ int64_t micro_batches(const Settings& s) {
 }
 
 int64_t samples_of_pass(const Settings& s) {
-  return s.train.micro_batch * s.parallel.data;
+  return s.train.micro_batch * config::data_ranks(s.parallel);
 }
 
 std::vector<double> layer_flops(const Settings& s) {

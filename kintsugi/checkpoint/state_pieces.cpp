@@ -16,8 +16,10 @@ std::string stored_name(const StateInfo& s) {
   return s.is_master() ? s.weight : s.name;
 }
 
+// A statistic with dims is part of the model, as the bias of a router is: no number of the run.
 Kind stored_kind(const StateInfo& s) {
-  if (s.kind == StateKind::weight || s.is_master()) return Kind::weight;
+  const bool of_model = s.kind == StateKind::statistic && s.whole.shape.rank() > 0;
+  if (s.kind == StateKind::weight || s.is_master() || of_model) return Kind::weight;
   return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
 }
 

@@ -45,6 +45,20 @@ void check_stages(const Given& given) {
                           parts, given.say("model.layers"), std::max<int64_t>(1, layers / p.chunks));
 }
 
+void check_expert_ranks(const Given& given) {
+  const int64_t ranks = given.settings.parallel.expert, experts = given.settings.model.experts;
+  if (ranks == 1) return;
+  const std::string at = place(given, {"parallel.expert", "model.experts", "model.name", "model.family"});
+  if (experts == 0)
+    throw base::UserError("config", "{}{} divides experts, and the model has none; set model.experts, or leave {} out",
+                          at, given.say("parallel.expert"), "expert");
+  if (experts % ranks != 0)
+    throw base::UserError("config", "{}{} is {}; nearest: {}", at, given.say("parallel.expert"),
+                          ranks > experts ? fmt::format("more than {}", given.say("model.experts"))
+                                          : fmt::format("no divisor of {}", given.say("model.experts")),
+                          divisors_around(experts, ranks));
+}
+
 }  // namespace
 
 std::string Axis::key() const {
@@ -55,7 +69,7 @@ const std::vector<Axis>& axes() {
   static const std::vector<Axis> kAxes = {
       axis<&Parallel::data>({.name = "data",
                              .nearness = 10,
-                             .divides = {"train.global_batch"},
+                             .shares_samples = true,
                              .check = check_shard_group,
                              .help = "mesh axis: the samples of a step are divided among this many ranks",
                              .others = "dp data_parallel data_parallel_size dp_size replicas"}),
@@ -76,6 +90,13 @@ const std::vector<Axis>& axes() {
                               .help = "mesh axis: the height of each image, or width or depth, is divided among this "
                                       "many ranks",
                               .others = "spatial spatial_parallel halo"}),
+      axis<&Parallel::expert>({.name = "expert",
+                               .nearness = 22,
+                               .optional = true,
+                               .shares_samples = true,
+                               .check = check_expert_ranks,
+                               .help = "mesh axis: experts are divided among this many ranks, and so are samples",
+                               .others = "ep expert_parallel expert_parallel_size expert_model_parallel_size ep_size"}),
       axis<&Parallel::pipe>({.name = "pipe",
                              .nearness = 0,
                              .optional = true,
@@ -109,6 +130,13 @@ const std::string& default_mesh_order() {
     return order;
   }();
   return kOrder;
+}
+
+int64_t data_ranks(const Parallel& parallel) {
+  int64_t ranks = 1;
+  for (const Axis& axis : axes())
+    if (axis.shares_samples) ranks = std::min(ranks * axis.size(parallel), kMost);
+  return ranks;
 }
 
 int64_t ranks_of(const Parallel& parallel) {

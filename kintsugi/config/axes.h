@@ -21,6 +21,8 @@ struct Axis {
   int nearness = 0;
   bool optional = false;     // in the mesh only if its size is more than 1; mesh_order may leave it out
   bool cuts_layers = false;  // its ranks are the stages of a pipeline, which hold different layers
+  // Its ranks share the samples of a step too, with those of the data axis.
+  bool shares_samples = false;
   std::vector<std::string_view> divides = {};  // the keys that must be multiples of the size: "train.global_batch"
   std::vector<std::string_view> keys = {};     // keys that have no effect if the size is 1
   void (*check)(const Given&) = nullptr;       // further conditions on the settings: UserError if they do not hold
@@ -36,8 +38,10 @@ const std::vector<Axis>& axes();
 std::vector<const Axis*> axes_of_product();
 // Outermost first.
 std::vector<const Axis*> axes_by_nearness();
-const std::string& default_mesh_order();  // their names: "pipe data context space tensor"
+const std::string& default_mesh_order();  // their names: "pipe data context expert space tensor"
 
+// Ranks among which the samples of a step are divided.
+int64_t data_ranks(const Parallel& parallel);
 // The product of all sizes, up to 10^12.
 int64_t ranks_of(const Parallel& parallel);
 

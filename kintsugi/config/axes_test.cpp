@@ -25,11 +25,11 @@ TEST(Axes, EachIsAKey) {
 }
 
 TEST(Axes, Order) {
-  EXPECT_EQ(default_mesh_order(), "pipe data context space tensor");
+  EXPECT_EQ(default_mesh_order(), "pipe data context expert space tensor");
   EXPECT_EQ(Parallel{}.mesh_order, default_mesh_order());
   std::string product;
   for (const Axis* axis : axes_of_product()) product += std::string(axis->name) + " ";
-  EXPECT_EQ(product, "pipe data tensor context space ");
+  EXPECT_EQ(product, "pipe data tensor context space expert ");
 }
 
 TEST(Axes, RanksStayInRange) {

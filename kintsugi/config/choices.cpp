@@ -1,6 +1,7 @@
 #include "kintsugi/config/choices.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kintsugi/base/error.h"
 
@@ -77,6 +78,17 @@ QueryKeyNorm query_key_norm(const Model& m) {
 
 Residual residual(const Model& m) {
   return choice<Residual>(kResiduals, m.residual);
+}
+
+Balance balance(const Train& train) {
+  return choice<Balance>(kExpertBalances, train.balance);
+}
+
+int64_t expert_capacity(const Model& model, int64_t sequence, double bound) {
+  if (bound <= 0.0) return sequence;
+  const double mean = static_cast<double>(sequence * model.experts_per_token) / static_cast<double>(model.experts);
+  const double slots = std::ceil(bound * mean - 1e-9);  // a bound of 1.1 and a mean of 10 are 11 slots
+  return std::clamp<int64_t>(static_cast<int64_t>(std::min(slots, static_cast<double>(sequence))), 1, sequence);
 }
 
 Positions positions(const Model& m) {

@@ -48,6 +48,18 @@ enum class Residual : uint8_t { sequential, parallel, parallel_one_norm };
 inline constexpr std::array<std::string_view, 3> kResiduals = {"sequential", "parallel", "parallel_one_norm"};
 Residual residual(const Model& model);
 
+// Of experts, from the router's logits.
+enum class RouterScores : uint8_t { softmax, sigmoid };
+inline constexpr std::array<std::string_view, 2> kRouterScores = {"softmax", "sigmoid"};
+
+// [train] balance.
+enum class Balance : uint8_t { none, loss, bias };
+inline constexpr std::array<std::string_view, 3> kExpertBalances = {"none", "loss", "bias"};
+Balance balance(const Train& train);
+
+// Slots of an expert for the tokens of a sample of that length; bound: [train] expert_bound, 0: as many as tokens.
+int64_t expert_capacity(const Model& model, int64_t sequence, double bound);
+
 enum class Positions : uint8_t { learned, rotary, none };
 inline constexpr std::array<std::string_view, 3> kPositions = {"learned", "rotary", "none"};
 Positions positions(const Model& model);

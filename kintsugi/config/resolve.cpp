@@ -213,6 +213,40 @@ void derive_pace(Given& given) {
   derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
 }
 
+// The balance of experts, and the slots that they have.
+void derive_experts(Given& given) {
+  Model& m = given.settings.model;
+  Train& t = given.settings.train;
+  if (m.experts > 0 && t.balance == "bias" && !given.origin("model.router_bias").given())
+    store(given, "model.router_bias", m.router_bias, true, "balance");
+  derive<std::string>(given, "train.balance", t.balance, "", m.experts == 0 ? "none" : m.router_bias ? "bias" : "loss");
+  const double all = m.experts == 0 ? 1.0 : static_cast<double>(m.experts) / static_cast<double>(m.experts_per_token);
+  derive(given, "train.expert_bound", t.expert_bound, -1.0, all);
+}
+
+void check_experts(const Given& given) {
+  const Model& m = given.settings.model;
+  const Train& t = given.settings.train;
+  if (m.experts == 0) return;
+  if (!reads_tokens(given))
+    throw base::UserError("config", "{}{}: models of the family {} have no experts",
+                          place(given, {"model.experts", "model.family"}), given.say("model.experts"), m.family);
+  if (m.experts_per_token > m.experts)
+    throw base::UserError("config", "{}{} is more than {}", place(given, {"model.experts_per_token", "model.experts"}),
+                          given.say("model.experts_per_token"), given.say("model.experts"));
+  if (m.bias_ffn)
+    throw base::UserError("config", "{}{}: experts have no biases; set model.bias_ffn = false",
+                          place(given, {"model.experts", "model.bias_ffn"}), given.say("model.experts"));
+  if (m.router_bias != (balance(t) == Balance::bias))
+    throw base::UserError("config", "{}{} and {} contradict each other: the bias is what balances",
+                          place(given, {"train.balance", "model.router_bias"}), given.say("train.balance"),
+                          given.say("model.router_bias"));
+  const Device on = device(given.settings.parallel);
+  if (on == Device::cuda || on == Device::emulated)
+    throw base::UserError("config", "{}{}: experts are computed on the processor; set parallel.device = \"cpu\"",
+                          place(given, {"parallel.device", "model.experts"}), given.say("parallel.device"));
+}
+
 // Texts that are written on the way: prompts alone ask for them, and so does sample_every.
 void derive_samples(Given& given) {
   Train& t = given.settings.train;
@@ -285,7 +319,7 @@ bool learns_conversations(const Data& data) {
 }
 
 int64_t data_ranks(const Settings& settings) {
-  return settings.parallel.data;
+  return data_ranks(settings.parallel);
 }
 
 Given fill_derived(Given given, int64_t cores) {
@@ -299,6 +333,7 @@ Given fill_derived(Given given, int64_t cores) {
   if (learns_conversations(s.data))
     derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
   if (s.lora.rank > 0) derive(given, "lora.alpha", s.lora.alpha, 0.0, 2.0 * static_cast<double>(s.lora.rank));
+  derive_experts(given);
   derive_pace(given);
   derive_samples(given);
   return given;
@@ -311,6 +346,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_lengths(resolved);
   check_batch(resolved);
   check_gradient_dtype(resolved);
+  check_experts(resolved);
   check_schedule(resolved);
   check_conversations(resolved);
   check_samples(resolved);

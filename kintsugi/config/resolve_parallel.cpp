@@ -76,8 +76,12 @@ void check_mesh_order(const Given& given) {
 
 void check_units(const Given& given) {
   const Train& t = given.settings.train;
-  const int64_t units = t.reproducible, data = given.settings.parallel.data;
+  const int64_t units = t.reproducible, data = data_ranks(given.settings.parallel);
   if (units == 0) return;
+  if (given.settings.parallel.expert > 1)
+    throw base::UserError("config", "{}{} is not possible with {}: experts add the tokens of several units together",
+                          place(given, {"train.reproducible", "parallel.expert"}), given.say("train.reproducible"),
+                          given.say("parallel.expert"));
   const std::string at = place(given, {"train.reproducible", "train.global_batch", "train.micro_batch"});
   const std::string say = given.say("train.reproducible");
   const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(units)));
@@ -96,7 +100,23 @@ void check_units(const Given& given) {
                           given.say("train.micro_batch"), given.say("train.global_batch"), say, t.global_batch / units);
 }
 
-// What the sizes of axes divide: "train.global_batch" by that of data.
+// The samples of a step, among the ranks that share them.
+void check_samples_of_ranks(const Given& given) {
+  const int64_t ranks = data_ranks(given.settings.parallel), batch = given.settings.train.global_batch;
+  if (batch % ranks == 0) return;
+  std::vector<std::string> keys = {"train.global_batch"}, names;
+  for (const Axis& axis : axes()) {
+    if (!axis.shares_samples) continue;
+    keys.push_back(axis.key());
+    if (axis.size(given.settings.parallel) > 1) names.push_back(fmt::format("\"{}\"", axis.name));
+  }
+  keys.push_back("parallel.ranks");
+  throw base::UserError("config", "{}{} is not divisible by mesh ax{} {} of size {}; nearest: {}", place(given, keys),
+                        given.say("train.global_batch"), names.size() == 1 ? "is" : "es", in_words(names), ranks,
+                        multiples_around(batch, ranks));
+}
+
+// What the sizes of axes divide.
 void check_multiples(const Given& given) {
   for (const Axis& axis : axes())
     for (const std::string_view key : axis.divides) {
@@ -126,7 +146,7 @@ void derive_parallel(Given& given, int64_t cores) {
 
 void derive_micro_batch(Given& given) {
   Train& t = given.settings.train;
-  const int64_t share = std::max<int64_t>(1, t.global_batch / given.settings.parallel.data);
+  const int64_t share = std::max<int64_t>(1, t.global_batch / data_ranks(given.settings.parallel));
   int64_t micro_batch = std::min<int64_t>(share, 8);
   while (share % micro_batch != 0) --micro_batch;
   if (t.reproducible > 0) micro_batch = std::max<int64_t>(1, t.global_batch / t.reproducible);
@@ -153,7 +173,8 @@ void check_parallel(const Given& given) {
 
 void check_batch(const Given& given) {
   const Train& t = given.settings.train;
-  const int64_t ranks = given.settings.parallel.data;
+  const int64_t ranks = data_ranks(given.settings.parallel);
+  check_samples_of_ranks(given);
   check_multiples(given);
   check_units(given);
   const int64_t share = t.global_batch / ranks;
@@ -168,7 +189,7 @@ void check_batch(const Given& given) {
 void warn_of_parallel(Resolved& given, int64_t cores) {
   const Parallel p = given.settings.parallel;
   const bool shards_context = p.shard_context && p.context > 1;
-  const bool shards_data = p.data > 1 && p.shard_group != 1;
+  const bool shards_data = (p.data > 1 && p.shard_group != 1) || p.expert > 1;
   Parallel not_given = p;
   not_given.context_balance.clear();
   for (const Axis& axis : axes())

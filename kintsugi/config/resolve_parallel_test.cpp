@@ -36,7 +36,7 @@ TEST(ResolveParallel, Ranks) {
   const Resolved product = resolved("data = 2\ntensor = 3\n");
   EXPECT_EQ(product.settings.parallel.ranks, 6);
   EXPECT_EQ(product.settings.parallel.threads, 1);
-  EXPECT_EQ(product.origin("parallel.ranks").text(), "derived: pipe x data x tensor x context x space");
+  EXPECT_EQ(product.origin("parallel.ranks").text(), "derived: pipe x data x tensor x context x space x expert");
   EXPECT_EQ(resolved("ranks = 0\ncontext = 2\n").settings.parallel.ranks, 2);
   EXPECT_EQ(resolved("ranks = 4\ndata = 2\ncontext = 2\n").settings.parallel.data, 2);
 
@@ -79,8 +79,9 @@ TEST(ResolveParallel, OutOfRange) {
   EXPECT_EQ(error_in("context_method = \"rings\"\n"),
             "[config] run.toml:2: parallel.context_method = \"rings\" is not one of gathered, ring, ulysses; did you "
             "mean \"ring\"?");
-  EXPECT_EQ(error_in("expert = 2\n"),
-            "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, space, "
+  EXPECT_EQ(error_in("colour = 2\n"),
+            "[config] run.toml:2: unknown key parallel.colour; [parallel] has ranks, data, tensor, context, space, "
+            "expert, "
             "pipe, zero, "
             "shard_group, shard_context, sequence_parallel, context_method, context_balance, space_dims, "
             "keep_gathered, keep_logits, "
@@ -145,9 +146,33 @@ TEST(ResolveParallel, MeshOrder) {
        {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", " "})
     EXPECT_EQ(error_in("mesh_order = \"" + std::string(order) + "\"\n"),
               "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
-                  "\" must name each of data, context and tensor once, outermost first, and may name pipe and space");
+                  "\" must name each of data, context and tensor once, outermost first, and may name pipe, expert and space");
   EXPECT_EQ(error_in("mesh_order = \"\"\n"),
             "[config] run.toml:2: parallel.mesh_order is empty; it must be the axes, outermost first, or be left out");
+}
+
+// Of a model of 4 experts.
+TEST(ResolveParallel, Experts) {
+  const std::string model = "[model]\nfamily = \"llama\"\nexperts = 4\n";
+  const Resolved r = resolved("expert = 2\ndata = 2\n" + model);
+  EXPECT_EQ(r.settings.parallel.ranks, 4);
+  EXPECT_EQ(data_ranks(r.settings), 4);
+  EXPECT_EQ(r.settings.train.micro_batch, 2);
+  EXPECT_TRUE(r.warnings.empty());
+  EXPECT_EQ(resolved("mesh_order = \"expert data context tensor\"\nexpert = 2\n" + model).settings.parallel.ranks, 2);
+  EXPECT_EQ(error_in("expert = 2\n"),
+            "[config] run.toml:2: parallel.expert = 2 divides experts, and the model has none; set model.experts, or "
+            "leave expert out");
+  EXPECT_EQ(error_in("expert = 8\n" + model),
+            "[config] run.toml:2: parallel.expert = 8 is more than model.experts = 4; nearest: 4");
+  EXPECT_EQ(error_in("expert = 3\n" + model),
+            "[config] run.toml:2: parallel.expert = 3 is no divisor of model.experts = 4; nearest: 2, 4");
+  EXPECT_EQ(error_in("expert = 4\ndata = 4\n" + model),
+            "[config] run.toml:3: train.global_batch = 8 (default) is not divisible by mesh axes \"data\" and "
+            "\"expert\" of size 16; nearest: 16");
+  EXPECT_EQ(error_in("expert = 2\n" + model, {"train.reproducible=4"}),
+            "[config] --set: train.reproducible = 4 is not possible with parallel.expert = 2: experts add the tokens "
+            "of several units together");
 }
 
 TEST(ResolveParallel, Stages) {
@@ -215,7 +240,7 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
             "run.toml:3: parallel.zero = 3 has no effect with parallel.shard_group = 1");
   EXPECT_EQ(warning("wire = \"bf16\"\n"),
             "run.toml:2: parallel.wire = \"bf16\" has no effect with parallel.ranks = 1 (derived: pipe x data x "
-            "tensor x context x space)");
+            "tensor x context x space x expert)");
   EXPECT_EQ(warning("data = 2\nwire = \"bf16\"\n[train]\ndtype = \"bf16\"\ngradient_dtype = \"bf16\"\n"),
             "run.toml:3: parallel.wire = \"bf16\" has no effect with train.gradient_dtype = \"bf16\"");
   EXPECT_EQ(warning("tf32 = true\ndevice = \"cpu\"\n"),
@@ -225,7 +250,7 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),
             "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x "
             "data x "
-            "tensor x context x space)");
+            "tensor x context x space x expert)");
   EXPECT_EQ(warning("context = 2\nzero = 1\nshard_context = true\n"), "0 warnings");
   EXPECT_EQ(warning("tensor = 2\nsequence_parallel = true\nkeep_gathered = true\nwire = \"bf16\"\n"), "0 warnings");
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/testing.h"
 
 namespace kintsugi::config::resolve_test {
@@ -50,6 +51,43 @@ TEST(Resolve, DerivedOfLlama) {
   EXPECT_FALSE(r.settings.model.tied);
   EXPECT_EQ(r.settings.model.activation, "silu");
   EXPECT_EQ(resolved("[model]\nfamily = \"llama\"\nembed = 4096\nheads = 32\n").settings.model.ffn, 10944);
+}
+
+TEST(Resolve, Experts) {
+  const std::string model = "[model]\nfamily = \"llama\"\nexperts = 8\n";
+  const Resolved r = resolved(model);
+  EXPECT_EQ(r.settings.train.balance, "loss");
+  EXPECT_EQ(r.settings.train.expert_bound, 4.0);
+  EXPECT_EQ(resolved("").settings.train.balance, "none");
+  const Resolved bias = resolved(model + "[train]\nbalance = \"bias\"\n");
+  EXPECT_TRUE(bias.settings.model.router_bias);
+  EXPECT_EQ(resolved(model + "router_bias = true\n").settings.train.balance, "bias");
+  EXPECT_EQ(error_in(model + "experts_per_token = 9\n"),
+            "[config] run.toml:4: model.experts_per_token = 9 is more than model.experts = 8");
+  EXPECT_EQ(error_in(model + "[train]\nexpert_bound = 0\n"),
+            "[config] run.toml:5: train.expert_bound = 0 is out of range; it must be a number above 0");
+  EXPECT_EQ(error_in(model + "bias_ffn = true\n"),
+            "[config] run.toml:3: model.experts = 8: experts have no biases; set model.bias_ffn = false");
+  EXPECT_EQ(error_in(model + "router_bias = true\n[train]\nbalance = \"loss\"\n"),
+            "[config] run.toml:6: train.balance = \"loss\" and model.router_bias = true contradict each other: the "
+            "bias is what balances");
+  EXPECT_EQ(error_in(model + "[parallel]\ndevice = \"emulated\"\n"),
+            "[config] run.toml:5: parallel.device = \"emulated\": experts are computed on the processor; set "
+            "parallel.device = \"cpu\"");
+}
+
+// A bound is slots over the mean, rounded up; there are never more than tokens.
+TEST(Resolve, SlotsOfExperts) {
+  Model m;
+  m.experts = 8;
+  m.experts_per_token = 2;
+  EXPECT_EQ(expert_capacity(m, 40, 0.0), 40);
+  EXPECT_EQ(expert_capacity(m, 40, 1.0), 10);
+  EXPECT_EQ(expert_capacity(m, 40, 1.1), 11);
+  EXPECT_EQ(expert_capacity(m, 40, 1.11), 12);
+  EXPECT_EQ(expert_capacity(m, 40, 4.0), 40);
+  EXPECT_EQ(expert_capacity(m, 40, 9.0), 40);
+  EXPECT_EQ(expert_capacity(m, 1, 0.1), 1);
 }
 
 TEST(Resolve, GivenValuesStay) {

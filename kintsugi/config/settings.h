@@ -40,6 +40,12 @@ struct Model {
   std::string residual = "sequential";          // sequential | parallel | parallel_one_norm
   bool gated = false;                           // the feed-forward layer
   std::string activation = "gelu_tanh";         // gelu | gelu_tanh | relu | relu2 | silu
+  int64_t experts = 0;  // feed-forward networks of a layer, of `ffn` each; 0: one for all tokens
+  int64_t experts_per_token = 2;
+  std::string router_scores = "softmax";  // softmax | sigmoid
+  bool router_normalize = true;           // the weights of a token's experts sum to router_scale
+  double router_scale = 1.0;
+  bool router_bias = false;                     // added to the scores where experts are chosen
   std::string positions = "learned";            // learned | rotary | none
   std::vector<std::string> rotary_layers = {};  // "rotary" or "none" for each layer, repeated; empty: all are rotary
   int64_t rotary_dims = 0;                      // of each head; head_dim
@@ -126,6 +132,11 @@ struct Train {
   double momentum = 0.9;  // sgd
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: none
+  std::string balance;                   // none | loss | bias: of experts; bias with router_bias, else loss
+  double balance_weight = 0.01;          // of that loss
+  double balance_rate = 0.001;           // of a step of that bias
+  double expert_bound = -1.0;            // slots of an expert for a sample, over the mean; experts / experts_per_token
+  std::string expert_overflow = "stop";  // stop | drop: a token that finds no slot
   uint64_t seed = 1;
   int64_t reproducible = 0;           // units of a batch, added in one fixed order; 0: off
   int64_t evaluate_every = -1;        // steps, a twentieth of all; 0: at the end only
@@ -161,6 +172,7 @@ struct Parallel {
   int64_t context = 1;
   int64_t space = 1;
   int64_t pipe = 1;
+  int64_t expert = 1;
 
   int64_t zero = 0;                         // 0 .. 3
   int64_t shard_group = 0;                  // ranks of the data axis that share one copy of the states; all of them

@@ -27,10 +27,18 @@ std::vector<Depends> dependences(const Graph& graph, size_t last) {
 }  // namespace
 
 std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed, const Found& found) {
+  const Root root = {of, seed};
+  return differentiate(graph, std::span(&root, 1), found);
+}
+
+std::vector<StateGradient> differentiate(Graph& graph, std::span<const Root> roots, const Found& found) {
   std::vector<std::vector<ValueId>> parts(graph.values().size());
-  parts[static_cast<size_t>(of)].push_back(seed);
+  size_t last = 0;
+  for (const Root& root : roots) {
+    parts[static_cast<size_t>(root.of)].push_back(root.seed);
+    last = std::max(last, static_cast<size_t>(graph.value(root.of).op));
+  }
   std::vector<StateGradient> all;
-  const auto last = static_cast<size_t>(graph.value(of).op);
   const std::vector<Depends> depends = dependences(graph, last);
   const auto stops_at = [&](ValueId v) { return v != kNone && depends[static_cast<size_t>(v)] == Depends::on_frozen; };
   graph.phase = Phase::backward;

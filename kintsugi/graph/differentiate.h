@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "kintsugi/graph/graph.h"
@@ -14,11 +15,17 @@ struct StateGradient {
   int layer = 0;  // of the use
 };
 
-// Appends the backward pass of `of` to the graph, beginning with `seed`, the gradient of `of`. Returns one entry for
-// each use of a weight, in the order in which their gradients become known; `found` is called with each as soon as it
-// is, and may append operations of its own. A gradient has the dims of its value. Frozen weights have none, and nothing
-// is computed for a value that depends on frozen weights alone.
+// A value to differentiate, and its gradient, with which the backward pass begins.
+struct Root {
+  ValueId of = kNone, seed = kNone;
+};
+
+// Appends the backward pass of the sum of all roots to the graph. Returns one entry for each use of a weight, in the
+// order in which their gradients become known; `found` is called with each as soon as it is, and may append operations
+// of its own. A gradient has the dims of its value. Frozen weights have none, and nothing is computed for
+// a value that depends on frozen weights alone.
 using Found = std::function<void(const StateGradient&)>;
+std::vector<StateGradient> differentiate(Graph& graph, std::span<const Root> roots, const Found& found = {});
 std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed, const Found& found = {});
 
 }  // namespace kintsugi::graph

@@ -163,6 +163,7 @@ ValueId Builder::self_attention(ValueId h, const std::string& name) {
 }
 
 ValueId Builder::feed_forward(ValueId h, const std::string& name) {
+  if (model_.experts > 0) return experts(h, name);
   const auto inner = [&](std::string_view which) {
     return linear(h, name + std::string(which), {embed(), ffn()}, "batch seq ffn", deviation(), model_.bias_ffn);
   };

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/settings.h"
@@ -26,6 +27,18 @@ struct Pass {
   int64_t cache = 0;       // generation: positions that the caches hold
   bool documents = false;  // attention stays within a document, by the input "starts"
   const config::Lora* lora = nullptr;  // the adapters of linear layers; null: none
+  // Training: slots of experts, [train] expert_bound; 0: as many as a sample has tokens. A token without one is
+  // dropped.
+  double expert_bound = 0.0;
+  bool drops = false;
+  double balance_weight = 0.0;  // of the loss that balances experts; 0: there is none
+};
+
+// A loss beside that of the objective: weight * sum is added to it, in training alone.
+struct FurtherLoss {
+  std::string name;            // of its metric, the mean of sum over counted tokens; losses of one name are added
+  ValueId sum = graph::kNone;  // [] fp64, over the samples of the pass
+  double weight = 1.0;
 };
 
 class Builder {
@@ -58,7 +71,7 @@ class Builder {
   // Projections to query, key and value, their norms and rotation if the model has them, attention, and the projection
   // back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches. Of the graph's layer.
   ValueId self_attention(ValueId h, const std::string& name);
-  // The feed-forward layer, plain or gated: h [batch seq embed] -> as h.
+  // The feed-forward layer, plain or gated, of one network or of experts: h [batch seq embed] -> as h.
   ValueId feed_forward(ValueId h, const std::string& name);
 
   // Dims of the model, and the standard deviations of its weights: that of weights which write to the residual stream
@@ -78,11 +91,17 @@ class Builder {
     return weight(name, {vocab(), embed()}, {Init::Kind::normal, deviation()}, true);
   }
 
+  // Those of the layers built so far, which the family's trunk takes.
+  std::vector<FurtherLoss>& losses() { return losses_; }
+
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }
 
  private:
   ValueId adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out);
   ValueId cached(ValueId x, const std::string& name);
+  // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.
+  ValueId experts(ValueId h, const std::string& name);
+  ValueId router_bias(const std::string& name, const Shape& shape);
   // RMS norm over the dims of `over`, the last of x.
   ValueId rms_norm(ValueId x, const std::string& name, const Shape& over);
   ValueId norm_of_heads(ValueId x, const std::string& name, const Shape& heads);
@@ -94,6 +113,7 @@ class Builder {
   config::Norm norm_;
   const Pass& pass_;
   DType dtype_;
+  std::vector<FurtherLoss> losses_;
 };
 
 // The output of a family, those parts that its objective has.
@@ -103,6 +123,7 @@ struct Trunk {
   ValueId bias = graph::kNone;     // of the head: [vocab], or none
   ValueId classes = graph::kNone;  // logits of each sample: [batch class]
   ValueId numbers = graph::kNone;  // of each sample: [batch target]
+  std::vector<FurtherLoss> losses = {};
 };
 
 }  // namespace kintsugi::models

@@ -7,8 +7,9 @@ namespace kintsugi::models {
 
 std::span<const Family> families() {
   static const std::vector<Family> list = [] {
-    std::vector<Family> rows = {gpt(),     llama(), mistral(), qwen2(),   qwen3(), olmo2(), olmo3(),
-                                smollm3(), phi3(),  gemma3(),  gptneox(), gptj(),  bert(),  mlp()};
+    std::vector<Family> rows = {gpt(),   llama(),   mistral(),   qwen2(),  qwen3(),   olmo2(),
+                                olmo3(), smollm3(), phi3(),      gemma3(), gptneox(), gptj(),
+                                bert(),  mixtral(), qwen3_moe(), olmoe(),  mlp()};
     for (Family& row : rows) row.config.defaults.family = row.config.name;
     return rows;
   }();

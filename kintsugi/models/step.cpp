@@ -1,5 +1,7 @@
 #include "kintsugi/models/step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
@@ -98,6 +100,23 @@ ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   return loss.sum;
 }
 
+// What was differentiated, with a weight of its own.
+struct WeightedLoss {
+  ValueId sum = graph::kNone;
+  double weight = 1.0;
+};
+
+// Each use of a further loss adds to a state of its layer.
+StateId further_parts(const Graph& g, StateTable& states, const FurtherLoss& loss) {
+  const int layer = g.op_at(static_cast<size_t>(g.value(loss.sum).op)).layer;
+  return states.add({.name = fmt::format("{}{}.{}", kFurtherParts, loss.name, layer),
+                     .type = ops::scalar(),
+                     .kind = StateKind::statistic,
+                     .layer = layer,
+                     .saved = false,
+                     .parts = true});
+}
+
 Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence) {
   return {.purpose = Purpose::evaluate,
           .batch = batch,
@@ -107,11 +126,11 @@ Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence)
 }
 
 Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence,
-                       const graph::OpTable& operations = ops::operations()) {
+                       BuildTrunk build, const graph::OpTable& operations = ops::operations()) {
   Graph g = empty("evaluate", states, operations);
   const Pass pass = evaluation_pass(s, batch, sequence);
   Builder b(g, states, s.model, pass, dtype_of(s));
-  const Trunk trunk = family(s.model.family).build(b);
+  const Trunk trunk = build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
            number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
   return g;
@@ -160,15 +179,19 @@ void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
                               .saved = false}));
 }
 
-// Returns the sum of the losses.
-ValueId add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept) {
+// Returns all losses, that of the objective first.
+std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept,
+                                      BuildTrunk build) {
   const Pass pass = {.purpose = Purpose::train,
-                     .batch = s.train.micro_batch * s.parallel.data,
+                     .batch = s.train.micro_batch * config::data_ranks(s.parallel),
                      .sequence = s.train.sequence,
                      .documents = config::separates_documents(s),
-                     .lora = &s.lora};
+                     .lora = &s.lora,
+                     .expert_bound = s.train.expert_bound,
+                     .drops = s.train.expert_overflow == "drop",
+                     .balance_weight = s.train.balance == "loss" ? s.train.balance_weight : 0.0};
   Builder b(g, states, s.model, pass, dtype_of(s));
-  const Trunk trunk = family(s.model.family).build(b);
+  const Trunk trunk = build(b);
   const auto parts = [&](std::string_view name) {
     return states.add({.name = std::string(name),
                        .type = ops::scalar(),
@@ -178,19 +201,32 @@ ValueId add_forward(Graph& g, const config::Settings& s, StateTable& states, Log
                        .parts = true});
   };
   const StateId sum = parts(kLossParts), count = parts(kCountParts);
-  const ValueId loss = add_loss(b, trunk, sum, count);
-  if (kept == Logits::none) return loss;
+  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count)}};
+  const int layer = g.layer;
+  for (const FurtherLoss& further : trunk.losses) {
+    g.layer = g.op_at(static_cast<size_t>(g.value(further.sum).op)).layer;
+    g.accumulate(further.sum, further_parts(g, states, further));
+    losses.push_back({further.sum, further.weight});
+  }
+  g.layer = layer;
+  if (kept == Logits::none) return losses;
   if (trunk.x != graph::kNone) keep(g, states, logits(g, trunk, trunk.x, "batch seq vocab"), kLogits);
   for (const ValueId outputs : {trunk.classes, trunk.numbers})
     if (outputs != graph::kNone) keep(g, states, outputs, kSampleOutputs);
-  return loss;
+  return losses;
 }
 
 }  // namespace
 
+std::string_view further_loss_of(const State& state) {
+  const std::string_view name = state.name;
+  if (!name.starts_with(kFurtherParts)) return {};
+  return name.substr(kFurtherParts.size(), name.rfind('.') - kFurtherParts.size());
+}
+
 Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) {
   Graph g = empty("micro-batch", states);
-  add_forward(g, s, states, kept);
+  add_forward(g, s, states, kept, family(s.model.family).build);
   return g;
 }
 
@@ -202,24 +238,30 @@ int64_t sample_window(const config::Settings& s) {
   return std::min(s.train.sequence, static_cast<int64_t>(longest) + s.train.sample_length);
 }
 
-Graphs build_training(const config::Settings& s, Logits kept) {
-  return build_training(s, optimizer(s.train.optimizer), ops::operations(), kept);
+Graphs build_training(const config::Settings& s, Logits kept, BuildTrunk build) {
+  return build_training(s, optimizer(s.train.optimizer), ops::operations(), kept, build);
 }
 
 Graphs build_training(const config::Settings& s, const Optimizer& optimizer, const graph::OpTable& operations,
-                      Logits kept) {
+                      Logits kept, BuildTrunk build) {
+  if (!build) build = family(s.model.family).build;
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   StateTable& states = *graphs.states;
   Graph g = empty("micro-batch", states, operations);
-  const ValueId loss = add_forward(g, s, states, kept);
+  const std::vector<WeightedLoss> losses = add_forward(g, s, states, kept, build);
   freeze(states, s);
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
   // that for a thousand tokens, and the scale adapts in either direction.
-  const ValueId seed =
-      scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true)) : g.fill(1.0, g.type(loss));
-  differentiate(g, loss, seed, [&](const graph::StateGradient& found) {
+  std::vector<graph::Root> roots;
+  for (const WeightedLoss& loss : losses) {
+    ValueId seed = scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true))
+                          : g.fill(loss.weight, g.type(loss.sum));
+    if (scaled && loss.weight != 1.0) seed = g.scale(seed, loss.weight);
+    roots.push_back({loss.sum, seed});
+  }
+  differentiate(g, roots, [&](const graph::StateGradient& found) {
     const State weight = states[found.state];
     StateId accumulator = states.gradient_of(found.state);
     if (accumulator == graph::kNone)
@@ -233,7 +275,8 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
   });
   graphs.micro = std::move(g);
   graphs.update = build_update(s.train, states, optimizer, operations);
-  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * s.parallel.data, s.train.sequence, operations);
+  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence,
+                                     build, operations);
   if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
   return graphs;
 }
@@ -241,7 +284,7 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
 Graphs build_evaluation(const config::Settings& s, int64_t batch, int64_t sequence) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
-  graphs.evaluate = evaluation_graph(s, *graphs.states, batch, sequence);
+  graphs.evaluate = evaluation_graph(s, *graphs.states, batch, sequence, family(s.model.family).build);
   return graphs;
 }
 

@@ -23,6 +23,17 @@ constexpr std::string_view kLossScale = "loss_scale";
 constexpr std::string_view kLogits =
     "step.logits";  // of the last micro-batch [batch seq vocab], where they are asked for
 constexpr std::string_view kSampleOutputs = "step.outputs";  // classes or numbers of each sample, likewise
+// Of a further loss: its sum over the step is the state kFurtherLoss + name, [] fp64, and running sums begin with
+// kFurtherParts + name + ".".
+constexpr std::string_view kFurtherLoss = "step.loss.";
+constexpr std::string_view kFurtherParts = "loss.further.";
+// Of a model of experts: of each layer, the tokens of its busiest expert in the step over the mean; the mean over
+// layers.
+constexpr std::string_view kExpertBalance = "step.experts.busiest";
+constexpr std::string_view kExpertTokens = "step.experts.tokens";  // of each expert, over all layers: [candidate]
+constexpr std::string_view kExpertLoad =
+    ".router.load";  // ends the name of a state: tokens of each expert, [candidate]
+constexpr std::string_view kRouterBias = ".router.bias";
 constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
 
@@ -40,6 +51,12 @@ struct Graphs {
 // Whether a training step leaves its logits, and what it says of samples, in states, to be looked at.
 enum class Logits { none, kept };
 
+// The name of a further loss that a running sum belongs to; empty for any other state.
+std::string_view further_loss_of(const graph::State& state);
+
+// Builds the family's graph in place of the row of that name: null, as the row says.
+using BuildTrunk = Trunk (*)(Builder&);
+
 // Forward alone is for `explain`: micro without its backward part.
 Graph build_forward(const config::Settings& settings, graph::StateTable& states, Logits logits = Logits::none);
 
@@ -49,10 +66,10 @@ int64_t sample_window(const config::Settings& settings);
 
 // micro, update, evaluate; and with [train] sample_every `sample`: all prompts together, read whole each time, without
 // caches, so that it is split as evaluation is. Its output "logits" is [batch vocab]. Needs resolved settings.
-Graphs build_training(const config::Settings& settings, Logits logits = Logits::none);
+Graphs build_training(const config::Settings& settings, Logits logits = Logits::none, BuildTrunk build = nullptr);
 // The same with a given optimizer, whose operation is in the table.
 Graphs build_training(const config::Settings& settings, const Optimizer& optimizer, const graph::OpTable& operations,
-                      Logits logits = Logits::none);
+                      Logits logits = Logits::none, BuildTrunk build = nullptr);
 
 // evaluate alone, with `batch` samples of `sequence` tokens.
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);

@@ -115,7 +115,7 @@ Trunk transformer(Builder& b) {
   g.layer = static_cast<int>(m.layers);
   if (config::norm_place(m) != NormPlace::after) x = b.norm(x, "final_norm");
   const config::Objective objective = config::objective(m);
-  Trunk trunk;
+  Trunk trunk = {.losses = b.losses()};
   if (config::of_samples(objective)) add_sample_head(b, x, trunk);
   if (!config::of_tokens(objective)) return trunk;
   trunk.x = objective == config::Objective::next ? x : masked_head(b, x);

@@ -67,6 +67,43 @@ void update_weight(Graph& g, StateTable& states, const Parameter& p, ValueId gra
   for (size_t i = 0; i < outs.size(); ++i) g.assign(outs[i], of.at(row.outs[i].name));
 }
 
+// Balance of experts: their biases, from the tokens of the whole step, and its number.
+void update_experts(Graph& g, const config::Train& train, StateTable& states, ValueId finite) {
+  std::vector<ValueId> busiest, loads;
+  const size_t count = states.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto id = static_cast<StateId>(i);
+    const State state = states[id];
+    if (!state.name.ends_with(kExpertLoad)) continue;
+    g.layer = state.layer;
+    const ValueId load = g.read(id);
+    loads.push_back(load);
+    busiest.push_back(g.op("expert_balance", {load}));
+    const std::string name = state.name.substr(0, state.name.size() - kExpertLoad.size()) + std::string(kRouterBias);
+    if (const StateId bias = states.find(name); bias != graph::kNone)
+      g.assign(g.op("balance_bias", {g.read(bias), load, finite}, {{"rate", train.balance_rate}}), bias);
+  }
+  if (busiest.empty()) return;
+  g.layer = -1;
+  const ValueId mean = g.scale(g.add(busiest), 1.0 / static_cast<double>(busiest.size()));
+  g.assign(mean, number(states, std::string(kExpertBalance), 0.0, -1, false));
+  g.assign(g.add(loads), states.add({.name = std::string(kExpertTokens),
+                                     .type = g.type(loads.front()),
+                                     .kind = StateKind::statistic,
+                                     .layer = -1,
+                                     .saved = false}));
+}
+
+// The sum over the step of each further loss, as a number of its name.
+void add_further_losses(Graph& g, StateTable& states) {
+  std::map<std::string, std::vector<ValueId>> parts;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (const std::string_view name = further_loss_of(states[static_cast<StateId>(i)]); !name.empty())
+      parts[std::string(name)].push_back(g.read(static_cast<StateId>(i)));
+  for (const auto& [name, values] : parts)
+    g.assign(g.add(values), number(states, std::string(kFurtherLoss) + name, 0.0, -1, false));
+}
+
 }  // namespace
 
 StateId number(StateTable& states, const std::string& name, double start, int layer, bool saved) {
@@ -98,6 +135,7 @@ Graph build_update(const config::Train& train, StateTable& states, const Optimiz
   const ValueId tokens = g.read(states.find(kCountParts));
   g.assign(g.read(states.find(kLossParts)), number(states, std::string(kLossSum), 0.0, -1, false));
   g.assign(tokens, number(states, std::string(kLossCount), 0.0, -1, false));
+  add_further_losses(g, states);
   std::vector<ValueId> blocks, gradients;
   for (const Parameter& p : parameters) {
     g.layer = states[p.weight].layer;
@@ -118,6 +156,7 @@ Graph build_update(const config::Train& train, StateTable& states, const Optimiz
     update_weight(g, states, parameters[i], gradients[i], {factor, finite, updates}, optimizer, train);
   }
 
+  update_experts(g, train, states, finite);
   g.layer = -1;
   g.assign(g.add({updates, finite}), count);
   if (scaled) {

@@ -46,6 +46,19 @@ Names data_shards(const Parallel& p, const Mesh& mesh) {
   return inner_factors(mesh, "data", p.shard_group ? p.shard_group : p.data);
 }
 
+// A further data axis, but for what experts compute and their weights: tokens travel to them and back. Slots are found
+// where the tokens are.
+Rules expert_rules(const Parallel&) {
+  const Names axes = {"expert"};
+  return {{.dim = std::string(kSamples), .axes = axes, .family = "dispatch"},
+          {.dim = "expert", .axes = axes},
+          {.dim = std::string(kSamples), .axes = axes}};
+}
+
+Names expert_shards(const Parallel&, const Mesh&) {
+  return {"expert"};
+}
+
 Rules tensor_rules(const Parallel&) {
   Rules rules = {{.dim = "kv_heads", .axes = {"tensor"}}, {.dim = "group", .axes = {"tensor"}}};
   for (const char* dim : {"kv_heads", "ffn", "vocab"}) rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
@@ -72,6 +85,9 @@ Rules context_rules(const Parallel& p) {
       break;
   }
   rules.push_back({.dim = "seq", .axes = axes, .pad = true});
+  // What experts compute has no tokens in their order any more. Where experts have an axis, they are left to it.
+  if (p.expert == 1) rules.push_back({.dim = "expert", .axes = axes});
+  rules.push_back({.dim = "slot", .axes = axes, .pad = true});
   return rules;
 }
 
@@ -98,6 +114,7 @@ const std::vector<AxisRow>& axis_rows() {
       {.axis = named("tensor"), .rules = tensor_rules, .further = sequence_parallel_rules},
       {.axis = named("context"), .rules = context_rules, .shards = context_shards, .zigzag = context_zigzag},
       {.axis = named("space"), .rules = space_rules},
+      {.axis = named("expert"), .rules = expert_rules, .shards = expert_shards},
       {.axis = named("pipe")},  // layers are cut by Plan::layers, not by rules
   };
   return kRows;

@@ -58,10 +58,14 @@ TEST(Plan, ShardOverContext) {
             "plan: 8 ranks, mesh data=4 context=2, seq and key_seq zigzag over context\n"
             "  batch -> data\n"
             "  seq -> context, padded\n"
+            "  expert -> context\n"
+            "  slot -> context, padded\n"
             "  flat in optimizer -> data.1 context\n");
   EXPECT_EQ(printed({.context = 2, .zero = 1, .shard_context = true}),
             "plan: 2 ranks, mesh context=2, seq and key_seq zigzag over context\n"
             "  seq -> context, padded\n"
+            "  expert -> context\n"
+            "  slot -> context, padded\n"
             "  flat in optimizer -> context\n");
 }
 
@@ -83,7 +87,7 @@ TEST(Plan, Context) {
   const std::string contiguous = "plan: 2 ranks, mesh context=2\n";
   const std::string heads = "  kv_heads in attention -> context\n  group in attention -> context\n";
   const std::string ring = "  key_seq in attention -> context, padded, in steps\n";
-  const std::string seq = "  seq -> context, padded\n";
+  const std::string seq = "  seq -> context, padded\n  expert -> context\n  slot -> context, padded\n";
   EXPECT_EQ(printed({.context = 2}), zigzag + seq);
   EXPECT_EQ(printed({.context = 2, .context_balance = "contiguous"}), contiguous + seq);
   EXPECT_EQ(printed({.context = 2, .context_method = "ring"}), zigzag + ring + seq);
@@ -113,6 +117,8 @@ TEST(Plan, Everything) {
             "  vocab -> tensor, padded\n"
             "  key_seq in attention -> context, padded, in steps\n"
             "  seq -> context, padded\n"
+            "  expert -> context\n"
+            "  slot -> context, padded\n"
             "  seq -> tensor, padded\n"
             "  flat in optimizer -> data\n");
   EXPECT_EQ(plan.mesh.group(0, plan.mesh.expand(std::vector<std::string>{"tensor"})), (std::vector<int>{0, 6}));

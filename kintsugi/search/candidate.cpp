@@ -107,6 +107,7 @@ Settings settings_of(const Settings& settings, const Candidate& c) {
   p.tensor = c.tensor;
   p.context = c.context;
   p.pipe = c.pipe;
+  p.expert = 1;  // no candidate divides experts
   p.ranks = config::ranks_of(p);
   p.zero = c.zero;
   p.shard_group = 0;

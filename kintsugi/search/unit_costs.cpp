@@ -107,8 +107,8 @@ class Measured {
 
   // Attention too: what the peak of products limits.
   static bool is_product(const Instruction& i) {
-    return i.kind == Kind::compute &&
-           (i.kernel == "contract" || i.kernel.starts_with("attention") || i.kernel.starts_with("head"));
+    return i.kind == Kind::compute && (i.kernel == "contract" || i.kernel == "grouped" ||
+                                       i.kernel.starts_with("attention") || i.kernel.starts_with("head"));
   }
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
@@ -390,7 +390,7 @@ FewLayers few_layers(const Settings& settings, const Candidate& c) {
   models::Graphs graphs = models::build_training(s);
   plan::check_plan(plan, build::dims_of(graphs));
   std::vector<double> flops = build::layer_flops(s, *graphs.micro);
-  for (double& f : flops) f /= static_cast<double>(s.parallel.data);  // of one replica
+  for (double& f : flops) f /= static_cast<double>(config::data_ranks(s.parallel));  // of one replica
   std::vector<Program> programs =
       build::build_programs(s, std::move(graphs), *build::kernels_of(s), plan, lower::Extent::timed);
   return {.program = std::move(programs[0]), .flops = std::move(flops)};

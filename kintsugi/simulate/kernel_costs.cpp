@@ -119,11 +119,24 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
   return seconds + bytes(share * passes * elements);
 }
 
+// A product for each expert, of as many rows as it has tokens in the mean.
+double KernelCosts::grouped(const Program& p, const Instruction& i) const {
+  const Shape &a = p.buffer(i.ins[0]).type.shape, &b = p.buffer(i.ins[1]).type.shape,
+              &y = p.buffer(i.outs[0]).type.shape;
+  const bool of_weights = !y.has("slot");
+  const auto last = [](const Shape& shape) { return static_cast<double>(shape.dims().back().size); };
+  const double experts = static_cast<double>(a.size("expert")), depth = last(a), columns = last(of_weights ? b : y);
+  const double rows = i.cost.flops / (2.0 * depth * columns * experts);
+  const ProductSize size = of_weights ? ProductSize{.rows = depth, .columns = columns, .depth = rows, .times = experts}
+                                      : ProductSize{.rows = rows, .columns = columns, .depth = depth, .times = experts};
+  return product(size, p.buffer(i.ins[0]).type.dtype);
+}
+
 Class KernelCosts::class_of(const Arranged& a) {
   const std::string& kernel = a.instruction->kernel;
   if (kernel == "attention" || kernel == "attention_grad") return Class::attention;
   const bool head = kernel == "head" || kernel == "head_grad" || kernel == "head_with_grad";
-  return kernel == "contract" || a.product || head ? Class::product : Class::other;
+  return kernel == "contract" || kernel == "grouped" || a.product || head ? Class::product : Class::other;
 }
 
 KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
@@ -132,6 +145,7 @@ KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
   if (!a.product && a.more_bytes == 0 && !cluster_.measured.kernels.empty())
     if (const auto seconds = cluster_.measured.kernel_seconds(key_of(p, i))) return {class_of(a), *seconds};
   if (i.kernel == "contract" || a.product) return {Class::product, contract(p, a)};
+  if (i.kernel == "grouped") return {Class::product, grouped(p, i)};
   if (i.kernel == "attention") return {Class::attention, attention(p, i, false)};
   if (i.kernel == "attention_grad") return {Class::attention, attention(p, i, true)};
   if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")

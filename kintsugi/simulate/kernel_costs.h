@@ -53,6 +53,7 @@ class KernelCosts {
   double contract(const program::Program& p, const Arranged& a) const;
   double attention(const program::Program& p, const program::Instruction& i, bool backward) const;
   double head(const program::Program& p, const program::Instruction& i) const;
+  double grouped(const program::Program& p, const program::Instruction& i) const;
   double peak(tensor::DType dtype) const;
 
   const Cluster& cluster_;

@@ -268,7 +268,7 @@ double default_tolerance(const config::Settings& s) {
 
 config::Settings twin_of(config::Settings s) {
   const bool units = s.train.reproducible > 0;  // each alone in its pass, and the same bits for as many threads
-  if (!units) s.train.micro_batch *= s.parallel.data;
+  if (!units) s.train.micro_batch *= config::data_ranks(s.parallel);
   const config::Device device = build::device_of(s);
   s.parallel = {.device = std::string(name_of(device == config::Device::reference ? device : config::Device::cpu)),
                 .threads = units ? s.parallel.threads : s.parallel.threads * s.parallel.ranks};

@@ -16,10 +16,10 @@
 namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
-                     const comm::MakeWorlds& make_worlds, models::Logits logits)
+                     const comm::MakeWorlds& make_worlds, models::Logits logits, models::BuildTrunk build)
     : settings_(settings), kernels_(build::kernels_to_run(settings)) {
-  std::vector<program::Program> stages = build::build_programs(settings_, models::build_training(settings_, logits),
-                                                               *kernels_, plan ? *plan : build::plan_of(settings_));
+  std::vector<program::Program> stages = build::build_programs(
+      settings_, models::build_training(settings_, logits, build), *kernels_, plan ? *plan : build::plan_of(settings_));
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;

@@ -24,11 +24,11 @@ class LayoutRun {
  public:
   // `plan`: used instead of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
   // `damage` changes the programs before they run, for tests that must detect the damage. `logits`: those of a step are
-  // kept, as the state models::kLogits.
+  // kept, as the state models::kLogits. `build`: the model's graph, in place of that of its family.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
                      const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds,
-                     models::Logits logits = models::Logits::none);
+                     models::Logits logits = models::Logits::none, models::BuildTrunk build = nullptr);
   ~LayoutRun();
 
   int ranks() const { return static_cast<int>(executors_.size()); }

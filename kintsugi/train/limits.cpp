@@ -12,7 +12,7 @@
 namespace kintsugi::train {
 
 bool is_product(std::string_view kernel) {
-  constexpr std::array<std::string_view, 6> kProducts = {"contract", "attention", "attention_grad",
+  constexpr std::array<std::string_view, 7> kProducts = {"contract", "grouped",   "attention",     "attention_grad",
                                                          "head",     "head_grad", "head_with_grad"};
   return std::ranges::count(kProducts, kernel) > 0;
 }

@@ -145,6 +145,23 @@ std::span<const std::string_view> read_of(const config::Settings& s) {
   return std::span(kRead).first(scales_loss(s) ? kRead.size() : kRead.size() - 1);
 }
 
+// And the sums of further losses.
+std::vector<std::string_view> numbers_of_step(const config::Settings& s, const program::Program& p) {
+  const auto always = read_of(s);
+  std::vector<std::string_view> names(always.begin(), always.end());
+  for (const program::StateInfo& state : p.states)
+    if (state.name.starts_with(models::kFurtherLoss)) names.push_back(state.name);
+  return names;
+}
+
+// Experts are computed on the host alone, where a step is done when it was begun.
+std::optional<ExpertUse> expert_use(const run::Executor& executor) {
+  const auto is_it = [](const program::StateInfo& s) { return s.name == models::kExpertTokens; };
+  if (std::ranges::none_of(executor.program().states, is_it)) return std::nullopt;
+  const std::span<double> tokens = executor.state(models::kExpertTokens).as<double>();
+  return ExpertUse{{tokens.begin(), tokens.end()}, executor.number(models::kExpertBalance)};
+}
+
 // On a device, it is not done when this returns.
 void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
@@ -157,16 +174,20 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
-  executor.ask(read_of(s));
+  executor.ask(numbers_of_step(s, executor.program()));
 }
 
 // Waits for the oldest step that was begun, that after `step` others.
 Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
   const config::Settings& s = rank.settings();
-  std::array<double, kRead.size()> made{};
-  rank.executor->answer(std::span(made).first(read_of(s).size()));
+  const std::vector<std::string_view> names = numbers_of_step(s, rank.executor->program());
+  std::vector<double> made(names.size());
+  rank.executor->answer(made);
   Metrics metrics;
   metrics.loss = made[0] / made[1];
+  for (size_t i = read_of(s).size(); i < names.size(); ++i)
+    metrics.further.push_back({std::string(names[i].substr(models::kFurtherLoss.size())), made[i] / made[1]});
+  metrics.experts = expert_use(*rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = made[2];
   const bool updated = made[3] != 0.0;

@@ -17,6 +17,12 @@ std::string to_json(const Metrics& m) {
   base::JsonWriter line;
   line.object([&] {
     line.key("step").value(m.step).key("loss").value(m.loss);
+    for (const NamedLoss& further : m.further) line.key("loss." + further.name).value(further.loss);
+    if (m.experts) {
+      line.key("busiest_expert").value(m.experts->busiest).key("expert_tokens").list([&] {
+        for (const double tokens : m.experts->tokens) line.value(std::llround(tokens));
+      });
+    }
     if (m.validation_loss) line.key("validation_loss").value(*m.validation_loss);
     for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
     line.key("learning_rate").value(m.learning_rate).key("gradient_norm").value(m.gradient_norm);
@@ -44,6 +50,12 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
                                          {"speed/peak_share", m.peak_share},
                                          {"speed/seconds", m.seconds},
                                          {"memory/bytes", static_cast<double>(m.memory_bytes)}};
+  for (const NamedLoss& further : m.further) scalars.push_back({"loss/" + further.name, further.loss});
+  if (m.experts) {
+    scalars.push_back({"experts/busiest", m.experts->busiest});
+    for (size_t e = 0; e < m.experts->tokens.size(); ++e)
+      scalars.push_back({fmt::format("experts/tokens_{}", e), m.experts->tokens[e]});
+  }
   if (m.planned_seconds) scalars.push_back({"speed/planned_seconds", *m.planned_seconds});
   if (m.scaling) {
     scalars.push_back({"train/loss_scale", m.scaling->scale});

@@ -29,9 +29,22 @@ struct Scaling {
   bool skips = false;   // this step's update is one
 };
 
+struct NamedLoss {
+  std::string name;
+  double loss = 0;  // mean over the counted tokens of the step, without its weight
+};
+
+// Of a model of experts.
+struct ExpertUse {
+  std::vector<double> tokens;  // of each expert in the step, over all layers
+  double busiest = 0;          // tokens of a layer's busiest expert over the mean, the mean over layers
+};
+
 struct Metrics {
   int64_t step = 0;                       // steps done
   double loss = 0;                        // mean over the counted tokens of the step
+  std::vector<NamedLoss> further = {};    // losses beside that of the objective
+  std::optional<ExpertUse> experts = {};
   std::optional<double> validation_loss;  // over all validation files
   std::vector<DomainLoss> domains = {};   // the same of each, if they have names
   double learning_rate = 0;

@@ -1,0 +1,77 @@
+// The feed-forward layer as a mixture of experts: a router gives each token to some experts, whose outputs are added
+// with its weights. A sample has slots of each expert; docs/experts.md says why. h: [batch seq embed], logits: [batch
+// seq candidate], weights, slots: [batch seq choice], counts: [batch expert], x: [batch expert slot embed]
+#include "kintsugi/models/builder.h"
+#include "kintsugi/models/step.h"
+
+namespace kintsugi::models {
+
+using graph::StateKind;
+
+// Found or created: no weight, since no gradient changes it.
+ValueId Builder::router_bias(const std::string& name, const Shape& shape) {
+  graph::StateId id = states_.find(name);
+  if (id == graph::kNone)
+    id = states_.add({.name = name,
+                      .type = {shape, graph::wide(dtype_)},
+                      .kind = StateKind::statistic,
+                      .layer = graph_.layer,
+                      .parts = true});
+  return graph_.read(id);
+}
+
+ValueId Builder::experts(ValueId h, const std::string& name) {
+  const tensor::Dim expert = {"expert", model_.experts}, candidate = {"candidate", model_.experts};
+  const bool trains = pass_.purpose == Purpose::train;
+  const ValueId router = weight(name + ".router.weight", {embed(), candidate}, {Init::Kind::normal, deviation()}, true);
+  const ValueId logits = graph_.contract(h, router, "batch seq candidate", graph::wide(dtype_));
+  const ValueId bias = model_.router_bias ? router_bias(name + std::string(kRouterBias), {candidate}) : graph::kNone;
+  const tensor::Attributes routing = {{"top_k", model_.experts_per_token},
+                                      {"scores", model_.router_scores},
+                                      {"normalize", int64_t{model_.router_normalize}},
+                                      {"scale", model_.router_scale}};
+  const std::vector<ValueId> routed = graph_.apply("route", {logits, bias}, routing, name + ".route");
+
+  const int64_t capacity = config::expert_capacity(model_, pass_.sequence, trains ? pass_.expert_bound : 0.0);
+  const tensor::Attributes places = {{"experts", model_.experts},
+                                     {"capacity", capacity},
+                                     {"drop", int64_t{trains && pass_.drops}},
+                                     {"layer", int64_t{graph_.layer}}};
+  const std::vector<ValueId> assigned = graph_.apply("assign_slots", {routed[1]}, places, name + ".slots");
+  const ValueId slots = assigned[0], counts = assigned[1];
+  if (trains) {
+    const graph::StateId load = states_.add({.name = name + std::string(kExpertLoad),
+                                             .type = {{candidate}, DType::f64},
+                                             .kind = StateKind::statistic,
+                                             .layer = graph_.layer,
+                                             .saved = false,
+                                             .parts = true});
+    graph_.accumulate(graph_.op("expert_load", {counts}), load);
+    if (pass_.balance_weight > 0.0)
+      losses_.push_back({"balance", graph_.op("balance_loss", {logits, counts}, routing), pass_.balance_weight});
+  }
+
+  const double filled =
+      static_cast<double>(pass_.sequence * model_.experts_per_token) / static_cast<double>(capacity * model_.experts);
+  const auto product = [&](ValueId x, std::string_view which, const Shape& shape, std::string_view out,
+                           double deviation) {
+    const ValueId w = weight(name + std::string(which), shape, {Init::Kind::normal, deviation}, true);
+    return graph_.op("grouped", {x, w, counts},
+                     {{"dims", "batch expert slot " + std::string(out)},
+                      {"dtype", std::string(tensor::name_of(dtype_))},
+                      {"filled", std::min(1.0, filled)}});
+  };
+  ValueId x = graph_.op("dispatch", {h, slots}, places);
+  const Shape inner = {expert, embed(), ffn()};
+  if (model_.gated) {
+    const ValueId gate = product(x, ".gate.weight", inner, "ffn", deviation());
+    x = graph_.op("gated", {gate, product(x, ".up.weight", inner, "ffn", deviation())},
+                  {{"activation", model_.activation}});
+  } else {
+    x = activation(product(x, ".up.weight", inner, "ffn", deviation()));
+  }
+  x = product(x, ".down.weight", {expert, ffn(), embed()}, "embed", residual_deviation());
+  return graph_.op("combine", {x, slots, routed[0]}, places);
+}
+
+}  // namespace kintsugi::models

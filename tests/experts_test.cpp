@@ -1,0 +1,161 @@
+// Experts in every layout give the answer of one rank: losses, every gradient by name, the balance and its bias; also
+// where all tokens use one expert, some experts get none, and scores are equal.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/step.h"
+#include "tests/layouts.h"
+
+namespace kintsugi::tests::experts_test {
+namespace {
+
+// mixtral: 4 experts, 2 for each token, balanced by a loss. Words after it: "bias", "one" (expert for each token),
+// "three" (experts), "sigmoid", "drops" (fewer slots than tokens).
+config::Settings model_of(const std::string& name, const std::string& dtype) {
+  const auto has = [&](std::string_view word) { return name.find(word) != name.npos; };
+  config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
+  s.model.dropout = 0;
+  s.model.experts = has("three") ? 3 : 4;
+  s.model.experts_per_token = has("one") ? 1 : 2;
+  s.model.ffn = 20;
+  s.model.context = s.train.sequence = 8;
+  s.train.global_batch = 8;
+  s.train.micro_batch = 4;
+  s.train.balance = "loss";
+  s.train.balance_weight = 0.1;
+  if (has("bias") || has("sigmoid")) {
+    s.model.router_bias = true;
+    s.train.balance = "bias";
+    s.train.balance_rate = 0.01;
+  }
+  if (has("sigmoid")) {
+    s.model.router_scores = "sigmoid";
+    s.model.router_scale = 1.5;
+  }
+  if (has("drops")) {
+    s.train.expert_bound = 1.25;
+    s.train.expert_overflow = "drop";
+  }
+  if (has("three")) {
+    s.train.global_batch = 12;
+    s.train.micro_batch = 6;
+  }
+  return s;
+}
+
+// Every router starts with equal scores, so that all tokens use the experts of the lowest numbers.
+void start_with_ties(program::Program& p) {
+  for (program::StateInfo& s : p.states)
+    if (s.name.ends_with(".router.weight")) s.init = {};
+}
+
+struct Found {
+  Record record;
+  Numbers statistics;
+};
+
+Found found_in(const config::Settings& s, bool ties) {
+  train::LayoutRun run(s, std::nullopt, ties ? start_with_ties : train::LayoutRun::Damage());
+  Found found = {record(run, s, 3), {}};
+  for (int64_t layer = 0; layer < s.model.layers && s.model.router_bias; ++layer) {
+    const std::string name = fmt::format("layer{}.ffn{}", layer, models::kRouterBias);
+    found.statistics[name] = run.state(name);
+  }
+  found.statistics["balance"] = {run.executor(0).number(models::kExpertBalance)};
+  if (s.train.balance == "loss")
+    found.statistics["loss"] = {run.executor(0).number(std::string(models::kFurtherLoss) + "balance")};
+  return found;
+}
+
+std::string difference_of(const ModelLayout& layout, bool ties) {
+  const config::Settings one = model_of(layout.model, "fp64");
+  config::Settings several = one;
+  set_layout(several, layout.parallel);
+  several.train.micro_batch /= config::data_ranks(several.parallel);
+  const Found whole = found_in(one, ties), split = found_in(several, ties);
+  if (std::string d = difference(split.record, whole.record, 1e-9); !d.empty()) return d;
+  if (split.statistics.size() != whole.statistics.size()) return "other statistics";
+  for (const auto& [name, x] : whole.statistics)
+    for (size_t i = 0; i < x.size(); ++i)
+      if (std::abs(split.statistics.at(name)[i] - x[i]) > 1e-9 * std::abs(x[i]))
+        return fmt::format("{}[{}] is {} instead of {}", name, i, split.statistics.at(name)[i], x[i]);
+  return "";
+}
+
+class ExpertLayouts : public testing::TestWithParam<ModelLayout> {};
+
+}  // namespace
+
+TEST_P(ExpertLayouts, EqualOneRank) {
+  EXPECT_EQ(difference_of(GetParam(), false), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ExpertLayouts,
+    testing::Values(
+        ModelLayout{"mixtral", "expert=2"}, ModelLayout{"mixtral", "expert=4"}, ModelLayout{"mixtral-bias", "expert=2"},
+        ModelLayout{"mixtral-sigmoid", "expert=2 data=2"}, ModelLayout{"mixtral-one", "expert=2"},
+        ModelLayout{"mixtral-drops", "expert=2"}, ModelLayout{"mixtral", "expert=2 data=2 zero=1"},
+        ModelLayout{"mixtral-bias", "expert=2 data=2 zero=2"}, ModelLayout{"mixtral", "expert=2 data=2 zero=3"},
+        ModelLayout{"mixtral", "expert=2 zero=3"}, ModelLayout{"mixtral", "expert=2 tensor=2"},
+        ModelLayout{"mixtral", "expert=2 tensor=2 sequence_parallel zero=1"},
+        ModelLayout{"mixtral-bias", "expert=2 context=2"}, ModelLayout{"mixtral-three", "expert=3"},
+        ModelLayout{"mixtral", "context=2"}, ModelLayout{"mixtral-three", "context=2 method=ring"},
+        ModelLayout{"mixtral-bias", "expert=2 pipe=2"}, ModelLayout{"mixtral", "expert=2 pipe=2 schedule=zero_bubble"},
+        ModelLayout{"mixtral", "expert=2 recompute=full"}, ModelLayout{"mixtral", "expert=2 recompute=light"},
+        ModelLayout{"qwen3_moe", "expert=2 tensor=2"}, ModelLayout{"olmoe", "expert=2 data=2 zero=3"},
+        ModelLayout{"mixtral", "data=2 tensor=2 zero=2"}),
+    [](const auto& info) { return test_name(info.param); });
+
+TEST(Experts, TiesAndExpertsWithoutTokensEqualOneRank) {
+  for (const char* layout : {"expert=2", "expert=4", "expert=2 data=2 zero=3", "expert=2 tensor=2", "context=2"})
+    for (const char* model : {"mixtral", "mixtral-one", "mixtral-bias"})
+      EXPECT_EQ(difference_of({model, layout}, true), "") << model << " " << layout;
+}
+
+// Of equal scores the lowest expert is taken: with one expert for each token the first has all of them.
+TEST(Experts, OfEqualScoresTheLowestIsTaken) {
+  const config::Settings s = model_of("mixtral-one", "fp64");
+  train::LayoutRun run(s, std::nullopt, start_with_ties);
+  record(run, s, 1, 0.0);
+  EXPECT_DOUBLE_EQ(run.executor(0).number(models::kExpertBalance), 4.0);
+}
+
+TEST(Experts, ATokenWithoutASlotEndsTheRun) {
+  config::Settings s = model_of("mixtral-one", "fp64");
+  s.train.expert_bound = 1.0;
+  train::LayoutRun run(s, std::nullopt, start_with_ties);
+  try {
+    record(run, s, 1, 0.0);
+    FAIL() << "it went on";
+  } catch (const base::UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[experts] layer 0: 8 tokens of a sample use expert 0, which has 2 slots for each sample; raise "
+                 "train.expert_bound, leave it out for as many slots as can be needed, or set train.expert_overflow = "
+                 "\"drop\"");
+  }
+}
+
+// What is dropped is by sample, and so the same in every layout.
+TEST(Experts, DroppedTokensAreTheSameInEveryLayout) {
+  config::Settings one = model_of("mixtral", "fp64");
+  one.train.expert_bound = 0.75;
+  one.train.expert_overflow = "drop";
+  config::Settings several = one;
+  set_layout(several, "expert=2 data=2");
+  several.train.micro_batch /= config::data_ranks(several.parallel);
+  const Found whole = found_in(one, true), split = found_in(several, true);
+  EXPECT_EQ(difference(split.record, whole.record, 1e-9), "");
+}
+
+// The bias of experts with too few tokens rises by the rate of each step, that of others falls.
+TEST(Experts, TheBiasFollowsTheTokensOfTheWholeStep) {
+  config::Settings s = model_of("mixtral-one-bias", "fp64");
+  train::LayoutRun run(s, std::nullopt, start_with_ties);
+  record(run, s, 1, 0.0);
+  const std::vector<double> bias = run.state("layer0.ffn.router.bias");
+  EXPECT_EQ(bias, (std::vector<double>{-0.01, 0.01, 0.01, 0.01}));
+}
+
+}  // namespace kintsugi::tests::experts_test
