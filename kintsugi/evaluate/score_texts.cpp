@@ -56,7 +56,7 @@ std::vector<Score> score_texts(CheckpointModel& model, std::span<const ScoredTex
   for (const int64_t length : choose_lengths(inputs, kUnit * s.parallel.context, s.model.context)) {
     size_t end = done;
     while (end < order.size() && inputs[order[end]] <= length) ++end;
-    const int64_t batch = even_batch(options.batch, static_cast<int64_t>(end - done), s.parallel.data);
+    const int64_t batch = even_batch(options.batch, static_cast<int64_t>(end - done), config::data_ranks(s.parallel));
     models::Graphs graphs;
     comm::together(model.all(), [&] { graphs = models::build_scoring(s, batch, length); });
     const auto executor = model.load(graphs);
