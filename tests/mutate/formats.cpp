@@ -29,6 +29,7 @@
 #include "kintsugi/report/run_page.h"
 #include "kintsugi/report/watch_frame.h"
 #include "kintsugi/simulate/cluster.h"
+#include "kintsugi/tasks/documents.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
 #include "kintsugi/text/tokenizer.h"
@@ -38,6 +39,7 @@
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
 #include "tests/markup.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 namespace {
@@ -341,6 +343,27 @@ void read_checkpoint() {
   model.load(models::build_evaluation(model.settings(), 1, 8));
 }
 
+void make_task(int sample) {
+  make_run(sample);
+  write("task.json",
+        base::read_file(fs::path(source_folder()) / "tasks" / (sample == 0 ? "piqa.json" : "arc_easy.json")));
+  std::string lines;
+  for (int i = 0; i < 9; ++i)
+    lines +=
+        sample == 0
+            ? fmt::format("{{\"goal\": \"a{}\", \"sol1\": \"b\", \"sol2\": \"c\\u00e9\", \"label\": {}}}\n", i, i % 2)
+            : fmt::format(
+                  "{{\"id\": \"{}\", \"question\": {{\"stem\": \"a\", \"choices\": [{{\"text\": \"b\", \"label\": "
+                  "\"A\"}}, "
+                  "{{\"text\": \"c\", \"label\": \"B\"}}]}}, \"answerKey\": \"B\"}}\n",
+                  i);
+  write("questions.jsonl", lines);
+}
+
+void read_task() {
+  tasks::read_documents(tasks::parse_task(base::read_file("task.json"), "task.json"), "questions.jsonl");
+}
+
 void read_best() {
   checkpoint::read_best("run");
 }
@@ -507,6 +530,11 @@ std::span<const Format> formats() {
        {{"model.safetensors", kBinary}, {"config.json", kText}},
        read_hugging_face,
        {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
+      {"task.json",
+       make_task,
+       {{"task.json", kText}, {"questions.jsonl", kText}},
+       read_task,
+       {"evaluate run/step_00000003 --task task.json --data questions.jsonl"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
       {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run", "watch run"}},
       {"ended.json", make_ended_run, {{"run/ended.json", kText}}, read_end, {kResume, "report run", "watch run"}},

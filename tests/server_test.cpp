@@ -15,7 +15,7 @@
 #include "kintsugi/base/file.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests::serve_test {
+namespace kintsugi::tests::server_test {
 namespace {
 
 using nlohmann::json;
@@ -399,4 +399,4 @@ TEST_F(Serve, APortInUseAndASignal) {
   EXPECT_EQ(server.process.wait().code, 0);
 }
 
-}  // namespace kintsugi::tests::serve_test
+}  // namespace kintsugi::tests::server_test

@@ -1,0 +1,188 @@
+#include "kintsugi/serve/service.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "kintsugi/serve/engine.h"
+#include "kintsugi/text/bytes_tokenizer.h"
+
+namespace kintsugi::serve::service_test {
+namespace {
+
+using nlohmann::json;
+
+// A model that answers each prompt with one text, a byte at a time.
+class Model {
+ public:
+  Model(JobQueue& queue, std::string text) : queue_(queue), thread_([this, text] { run(text); }) {}
+  ~Model() {
+    queue_.close();
+    thread_.join();
+  }
+
+ private:
+  void run(const std::string& text) {
+    while (!queue_.closed()) {
+      const std::shared_ptr<Job> job = queue_.pop(std::chrono::milliseconds(20));
+      if (!job) continue;
+      const Generation& g = job->generation();
+      std::vector<TokenScore> scores;
+      for (const int32_t id : g.prompt) scores.push_back({.id = id, .log_probability = -1.0, .top = {{id, -1.0}}});
+      job->prompt_read(g.score_prompt ? scores : std::vector<TokenScore>());
+      for (int64_t i = 0; i < g.max_tokens; ++i) {
+        const int32_t id = static_cast<unsigned char>(text[static_cast<size_t>(i) % text.size()]);
+        TokenScore score = {.id = id};
+        if (g.top >= 0) score.log_probability = -0.5;
+        for (int64_t t = 0; t < g.top; ++t) score.top.push_back({static_cast<int32_t>((id + t) % 256), -0.5 - t});
+        if (!job->add(std::move(score)) || job->cancelled()) break;
+      }
+      job->end();
+    }
+  }
+
+  JobQueue& queue_;
+  std::thread thread_;
+};
+
+std::string body_of(const HttpAnswer& answer) {
+  std::string body = answer.body;
+  if (answer.source)
+    while (answer.source->next(body)) {
+    }
+  return body;
+}
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  Service make(const std::string& chat = "chatml") {
+    return Service({.name = "m", .context = 200, .vocab = tokenizer_->vocab_size(), .chat = chat}, *tokenizer_, queue_);
+  }
+  static json post(Service& service, const std::string& path, const json& body) {
+    return json::parse(body_of(service.answer({.method = "POST", .path = path, .body = body.dump()})));
+  }
+
+  std::unique_ptr<text::Tokenizer> tokenizer_ = text::make_bytes_tokenizer();
+  JobQueue queue_{50};
+};
+
+}  // namespace
+
+TEST_F(ServiceTest, Chats) {
+  Service service = make();
+  const Model model(queue_, "Hi there<|im_end|>");
+  const json messages =
+      json::array({{{"role", "system"}, {"content", "Be kind."}},
+                   {{"role", "user"}, {"content", json::array({{{"type", "text"}, {"text", "Hi"}}})}}});
+  const json answer = post(service, "/v1/chat/completions",
+                           {{"model", "m"}, {"messages", messages}, {"logprobs", true}, {"top_logprobs", 2}});
+  EXPECT_EQ(answer["object"], "chat.completion");
+  EXPECT_EQ(answer["choices"][0]["message"], (json{{"role", "assistant"}, {"content", "Hi there"}}));
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+  const json first = answer["choices"][0]["logprobs"]["content"][0];
+  EXPECT_EQ(first["token"], "H");
+  EXPECT_EQ(first["bytes"], json::array({72}));
+  EXPECT_EQ(first["top_logprobs"].size(), 2u);
+  EXPECT_EQ(
+      answer["usage"]["prompt_tokens"],
+      std::string("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
+          .size());
+
+  const std::string stream =
+      body_of(service.answer({.method = "POST",
+                              .path = "/v1/chat/completions",
+                              .body = json{{"model", "m"}, {"messages", messages}, {"stream", true}}.dump()}));
+  std::string text;
+  for (size_t at = 0, end; (end = stream.find("\n\n", at)) != std::string::npos; at = end + 2) {
+    const std::string event = stream.substr(at + 6, end - at - 6);
+    if (event == "[DONE]") continue;
+    const json delta = json::parse(event)["choices"][0]["delta"];
+    if (delta.contains("content")) text += delta["content"];
+  }
+  EXPECT_EQ(text, "Hi there");
+
+  const json wrong = post(service, "/v1/chat/completions",
+                          {{"model", "m"}, {"messages", json::array({{{"role", "assistant"}, {"content", "Hi"}}})}});
+  EXPECT_EQ(wrong["error"]["param"], "messages");
+  Service plain = make("");
+  EXPECT_EQ(post(plain, "/v1/chat/completions", {{"model", "m"}, {"messages", messages}})["error"]["message"],
+            "the server was started without --chat, the format of the model's chats");
+}
+
+TEST_F(ServiceTest, TokensThatAreNoTextDiffer) {
+  Service service = make();
+  const Model model(queue_, "\xC3\xA9");
+  const json answer = post(service, "/v1/completions",
+                           {{"model", "m"}, {"prompt", "a"}, {"max_tokens", 3}, {"logprobs", 3}, {"echo", true}});
+  const json choice = answer["choices"][0];
+  EXPECT_EQ(choice["text"], "a\u00e9\ufffd");
+  EXPECT_EQ(choice["logprobs"]["tokens"], (json{"a", "bytes:\\xc3", "bytes:\\xa9", "bytes:\\xc3"}));
+  EXPECT_EQ(choice["logprobs"]["text_offset"], (json{0, 1, 2, 2}));
+  EXPECT_EQ(choice["logprobs"]["top_logprobs"][1].size(), 3u);
+}
+
+// Whatever is sent, the answer is JSON with a status that fits, and the service goes on.
+TEST_F(ServiceTest, AnswersToDamagedRequests) {
+  Service service = make();
+  const Model model(queue_, "text");
+  std::mt19937 random(7);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  const std::vector<std::string> bodies = {
+      R"({"model": "m", "prompt": ["a", "b"], "max_tokens": 2, "logprobs": 1, "echo": true, "stop": ["x"], "n": 2})",
+      R"({"model": "m", "prompt": [[1, 2, 3]], "max_tokens": 1, "stream": true, "stream_options": {"include_usage": true}})",
+      R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "temperature": 0.5, "seed": 9})",
+      R"({"prompt": "a", "tokens": [1, 2, 999]})"};
+  const std::vector<std::string> words = {
+      "null",  "-1", "1e99", "[]", "{}", "\"\"", "true", "\xff", "\\ud800",          "99999999999",
+      "\"n\"", ",",  ":",    "]",  "}",  "[[",   "0.5",  " ",    "\"logprobs\": 99,"};
+  const std::vector<std::string> paths = {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"};
+  size_t good = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    std::string body = bodies[below(bodies.size())];
+    for (size_t edits = below(4); edits > 0; --edits) {
+      const size_t at = below(body.size() + 1);
+      switch (below(4)) {
+        case 0:
+          body.insert(at, words[below(words.size())]);
+          break;
+        case 1:
+          body.erase(at, below(9));
+          break;
+        case 2:
+          if (at < body.size()) body[at] = static_cast<char>(random());
+          break;
+        default:
+          body.insert(at, body.substr(below(body.size() + 1), below(20)));
+      }
+    }
+    const HttpAnswer answer = service.answer({.method = "POST", .path = paths[below(paths.size())], .body = body});
+    const std::string text = body_of(answer);
+    if (answer.status == 200) {
+      ++good;
+      continue;
+    }
+    ASSERT_TRUE(answer.status == 400 || answer.status == 404) << answer.status << ": " << body;
+    ASSERT_TRUE(json::parse(text)["error"]["message"].is_string()) << body;
+  }
+  EXPECT_GT(good, 500u);
+  EXPECT_EQ(post(service, "/v1/completions", {{"model", "m"}, {"prompt", "a"}})["choices"][0]["text"],
+            "texttexttexttext");
+}
+
+TEST(ScoreToken, ByTheLogitsBeforeIt) {
+  const std::vector<float> logits = {1, 3, 3, -2};
+  const TokenScore score = score_token(logits, 0, 3);
+  const double lse = std::log(std::exp(1.0) + 2 * std::exp(3.0) + std::exp(-2.0));
+  EXPECT_DOUBLE_EQ(*score.log_probability, 1 - lse);
+  ASSERT_EQ(score.top.size(), 3u);
+  EXPECT_EQ(score.top[0].id, 1);  // the first of equals
+  EXPECT_EQ(score.top[1].id, 2);
+  EXPECT_EQ(score.top[2].id, 0);
+  EXPECT_EQ(*score.log_probability, score.top[2].log_probability);
+  EXPECT_TRUE(score_token(logits, 1, 0).top.empty());
+}
+
+}  // namespace kintsugi::serve::service_test
