@@ -48,14 +48,14 @@ class Written {
   // The answer of a chat stands alone, other texts behind their prompt.
   Written(const GenerateOptions& o, const Prompt& prompt, const text::Tokenizer& tokenizer, Say say)
       : length_(o.length),
-        end_(tokenizer.end_of_text()),
+        ends_(tokenizer.stops()),
         decoder_(tokenizer, o.prompts.chat.empty() ? prompt.text_ids() : std::span<const int32_t>()),
         stop_(stops_of(o)),
         say_(std::move(say)) {}
 
   // Whether the text goes on.
   bool add(int32_t id) {
-    if (end_ && id == *end_) return false;
+    if (std::ranges::find(ends_, id) != ends_.end()) return false;
     say_(stop_.push(decoder_.add(id)));
     return ++made_ < length_ && !stop_.found();
   }
@@ -75,7 +75,7 @@ class Written {
   }
 
   int64_t length_, made_ = 0;
-  std::optional<int32_t> end_;
+  std::vector<int32_t> ends_;
   text::StreamDecoder decoder_;
   evaluate::StopText stop_;
   Say say_;

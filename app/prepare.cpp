@@ -93,6 +93,10 @@ void add_prepare(Command& kintsugi) {
   verb.text("--field", options->field,
             "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
       .type_name("NAME");
+  verb.text("--document-end", options->document_end,
+            "The token that ends each document, instead of the one that the tokenizer declares")
+      .type_name("TOKEN");
+  verb.text("--document-begin", options->document_begin, "A token that begins each document").type_name("TOKEN");
   verb.number("--validation", options->validation, {.min = 0, .max = 1, .below_max = true},
               "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none")
       .type_name("SHARE");

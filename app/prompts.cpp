@@ -51,9 +51,12 @@ Prompt read_prompt(const PromptOptions& o, const std::string& given, const evalu
   if (!o.chat.empty()) prompt.text = chat_of(o, given, *model.tokenizer());
   prompt.ids = model.tokenizer()->encode(prompt.text);
   prompt.ids_of_text = prompt.ids.size();
+  const auto begin = model.tokenizer()->begin_of_document();
   if (model.made_elsewhere()) {
     const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
     prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());
+  } else if (begin) {
+    prompt.ids.insert(prompt.ids.begin(), *begin);
   }
   for (const int32_t id : prompt.ids)
     if (id >= model.settings().model.vocab)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "kintsugi/base/error.h"
@@ -16,6 +17,7 @@
 #include "kintsugi/data/split.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/data/token_writer.h"
+#include "kintsugi/text/declared_tokens.h"
 
 namespace kintsugi::data {
 namespace {
@@ -65,14 +67,18 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
 // Distributes documents to the two writers.
 class Dealer {
  public:
-  Dealer(TokenWriter& train, TokenWriter* validation, std::optional<int32_t> end_of_text)
-      : train_(train), validation_(validation), end_of_text_(end_of_text) {}
+  Dealer(TokenWriter& train, TokenWriter* validation, const text::Tokenizer& tokenizer)
+      : train_(train),
+        validation_(validation),
+        begin_(tokenizer.begin_of_document()),
+        end_of_text_(tokenizer.end_of_text()) {}
 
   template <typename IsValidation>
   void deal(const Encoded& encoded, IsValidation&& is_validation) {
     size_t begin = 0;
     for (const Encoded::Part& part : encoded.parts) {
       TokenWriter& writer = validation_ && is_validation(part.document) ? *validation_ : train_;
+      if (begin_ && in_document_ == 0 && part.end > begin) writer.append(std::span(&*begin_, 1));
       writer.append(std::span(encoded.ids).subspan(begin, part.end - begin));
       in_document_ += part.end - begin;
       begin = part.end;
@@ -95,7 +101,7 @@ class Dealer {
 
   TokenWriter& train_;
   TokenWriter* validation_;
-  std::optional<int32_t> end_of_text_;
+  std::optional<int32_t> begin_, end_of_text_;
   uint64_t in_document_ = 0;  // tokens
   uint64_t empty_documents_ = 0;
 };
@@ -146,6 +152,35 @@ void refuse_tokenizer_as_output(const PrepareOptions& options, const std::string
                         path.string());
 }
 
+// With the tokens that the options name.
+std::unique_ptr<text::Tokenizer> with_document_tokens(std::unique_ptr<text::Tokenizer> tokenizer,
+                                                      const PrepareOptions& options) {
+  const auto find = [&](std::string_view option, const std::string& token) -> std::optional<int32_t> {
+    if (token.empty()) return std::nullopt;
+    const auto id = text::find_token(*tokenizer, token);
+    if (!id) throw base::UserError("prepare", "{} {}: the tokenizer has no such token", option, base::in_quotes(token));
+    return id;
+  };
+  text::DeclaredTokens declared;
+  declared.end = find("--document-end", options.document_end);
+  declared.begin = find("--document-begin", options.document_begin);
+  if (declared.empty()) return tokenizer;
+  // What the tokenizer declares already is kept.
+  const auto before = tokenizer->begin_of_document();
+  if (!declared.begin) declared.begin = before;
+  declared.stops = tokenizer->stops();
+  if (declared.end && std::ranges::find(declared.stops, *declared.end) == declared.stops.end())
+    declared.stops.push_back(*declared.end);
+  declared.around = tokenizer->special_tokens();
+  if (declared.begin) declared.around->before = {*declared.begin};
+  if (!declared.end) declared.end = tokenizer->end_of_text();
+  const std::string kind = tokenizer->kind();
+  if (kind == "bytes" || kind == "chars" || kind == "sentencepiece")
+    throw base::UserError("prepare",
+                          "--document-end and --document-begin take a tokenizer.json of Hugging Face's form");
+  return text::with_declared(std::move(tokenizer), std::move(declared));
+}
+
 }  // namespace
 
 PrepareResult prepare(const PrepareOptions& options) {
@@ -181,13 +216,17 @@ PrepareResult prepare(const PrepareOptions& options) {
 
   std::vector<const Corpus*> corpora = {&corpus};
   if (own_validation) corpora.push_back(&validation_corpus);
-  const std::unique_ptr<text::Tokenizer> tokenizer = choose_tokenizer(corpora,
-                                                                      {.name = options.tokenizer,
-                                                                       .field = options.field,
-                                                                       .end_of_text = !split.single_document,
-                                                                       .learn_bytes = options.learn_bytes,
-                                                                       .chunk_bytes = options.chunk_bytes},
-                                                                      pass);
+  std::unique_ptr<text::Tokenizer> tokenizer = choose_tokenizer(corpora,
+                                                                {.name = options.tokenizer,
+                                                                 .field = options.field,
+                                                                 .end_of_text = !split.single_document,
+                                                                 .learn_bytes = options.learn_bytes,
+                                                                 .chunk_bytes = options.chunk_bytes},
+                                                                pass);
+  tokenizer = with_document_tokens(std::move(tokenizer), options);
+  if (!tokenizer->end_of_text() && !split.single_document)
+    result.notes.push_back(
+        "the tokenizer declares no end of documents, so nothing is between them; --document-end names one");
   const std::string json = tokenizer->to_json();
   refuse_tokenizer_as_output(options, json);
   result.vocab_size = tokenizer->vocab_size();
@@ -198,7 +237,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   TokenWriter train(folder.part() / "train", writer_options);
   std::optional<TokenWriter> validation;
   if (result.has_validation) validation.emplace(folder.part() / "validation", writer_options);
-  Dealer dealer(train, validation ? &*validation : nullptr, tokenizer->end_of_text());
+  Dealer dealer(train, validation ? &*validation : nullptr, *tokenizer);
   const auto encode = [&](const Corpus& from, std::optional<uint64_t> position, const std::string& what,
                           auto&& is_validation) {
     const ReaderOptions reader = {

@@ -14,6 +14,8 @@ namespace kintsugi::data {
 struct PrepareOptions {
   std::vector<std::string> inputs;  // files, folders, patterns
   std::string field;                // of JSONL; empty: the inputs are plain text
+  std::string document_end = "";    // the token that ends a document; empty: the tokenizer's
+  std::string document_begin = "";  // the token that begins one; empty: none
   std::string tokenizer = "bytes";  // bytes, chars, bpe:N, or the path of one
   std::filesystem::path output;
   std::optional<double> validation;  // share of the documents; 0.1, or none where there is a validation text

@@ -16,6 +16,7 @@
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/progress.h"
+#include "kintsugi/text/declared_tokens.h"
 
 namespace kintsugi::data {
 namespace {
@@ -175,7 +176,8 @@ std::string checked_fingerprint(const TokenFile& file, const TokenSummary& summa
 }
 
 std::string tokenizer_fingerprint(std::string_view json) {
-  return hex(XXH3_64bits(json.data(), json.size()));
+  const std::string plain = text::without_declared(json);
+  return hex(XXH3_64bits(plain.data(), plain.size()));
 }
 
 std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum) {

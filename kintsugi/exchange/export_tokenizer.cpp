@@ -5,12 +5,14 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/text/base64.h"
+#include "kintsugi/text/declared_tokens.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::exchange {
@@ -25,11 +27,20 @@ void write_json(const fs::path& path, const base::JsonWriter& json) {
 // The ids that begin and end a text, as far as the tokenizer has them.
 struct Ends {
   std::optional<int32_t> begin, end;
+  std::vector<int32_t> stops = {};
+  bool changed = false;  // texts begin otherwise than the tokenizer's own template has them
 };
 
-Ends ends_of(const text::Tokenizer& tokenizer) {
-  Ends ends = {.begin = {}, .end = tokenizer.end_of_text()};
-  if (const auto special = tokenizer.special_tokens(); !special.before.empty()) ends.begin = special.before.front();
+// A model that was trained here has seen documents that begin as those of its corpus do, whatever the template says.
+// That of an encoder, with a token behind the text too, is what its samples are made with.
+Ends ends_of(const text::Tokenizer& tokenizer, bool made_elsewhere) {
+  Ends ends = {.begin = {}, .end = tokenizer.end_of_text(), .stops = tokenizer.stops()};
+  const text::SpecialTokens special = tokenizer.special_tokens();
+  if (!special.before.empty()) ends.begin = special.before.front();
+  if (made_elsewhere || !special.after.empty()) return ends;
+  const auto begin = tokenizer.begin_of_document();
+  ends.changed = begin != ends.begin;
+  ends.begin = begin;
   return ends;
 }
 
@@ -38,7 +49,12 @@ void write_generation(const fs::path& folder, const Ends& ends) {
   json.object([&] {
     json.key("_from_model_config").value(true);
     if (ends.begin) json.key("bos_token_id").value(*ends.begin);
-    if (ends.end) json.key("eos_token_id").value(*ends.end);
+    if (ends.stops.size() > 1)
+      json.key("eos_token_id").list([&] {
+        for (const int32_t id : ends.stops) json.value(id);
+      });
+    else if (ends.end)
+      json.key("eos_token_id").value(*ends.end);
   });
   write_json(folder / "generation_config.json", json);
 }
@@ -53,19 +69,29 @@ std::string sentencepiece_file(const std::string& json) {
 
 }  // namespace
 
-std::string export_tokenizer(const fs::path& folder, const std::string& json, const config::Model& model) {
+std::string export_tokenizer(const fs::path& folder, const std::string& json, const config::Model& model,
+                             bool made_elsewhere) {
   if (json.empty()) {
     write_generation(folder, {});
     return "";
   }
   const auto tokenizer = text::parse_tokenizer(json, "tokenizer.json");
-  const Ends ends = ends_of(*tokenizer);
+  const Ends ends = ends_of(*tokenizer, made_elsewhere);
   write_generation(folder, ends);
   const bool sentencepiece = tokenizer->kind() == "sentencepiece";
+  const bool own = tokenizer->kind() == "bytes" || tokenizer->kind() == "chars";
+  std::string plain = text::without_declared(json);
+  if (!own && !sentencepiece) {
+    // What documents begin with may be declared, and not in the template.
+    const auto template_of = text::parse_tokenizer(plain, "tokenizer.json")->special_tokens();
+    const auto begins = template_of.before.empty() ? std::nullopt : std::optional(template_of.before.front());
+    if (template_of.after.empty() && begins != ends.begin)
+      plain = text::with_begin(plain, ends.begin, ends.begin ? tokenizer->decode(std::array{*ends.begin}) : "");
+  }
   if (sentencepiece)
     base::write_file_atomically(folder / "tokenizer.model", sentencepiece_file(json));
   else
-    base::write_file_atomically(folder / "tokenizer.json", json);
+    base::write_file_atomically(folder / "tokenizer.json", plain);
   if (tokenizer->kind() == "bytes" || tokenizer->kind() == "chars")
     return fmt::format("transformers has no tokenizer of {}: tokenizer.json is for kintsugi", tokenizer->kind());
   base::JsonWriter config(2);
@@ -73,6 +99,7 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
     config.key("tokenizer_class").value(sentencepiece ? "LlamaTokenizer" : "PreTrainedTokenizerFast");
     config.key("model_max_length").value(model.context);
     config.key("clean_up_tokenization_spaces").value(false);
+    if (sentencepiece && ends.changed) config.key("add_bos_token").value(ends.begin.has_value());
     for (const auto& [name, id] : {std::pair{"bos_token", ends.begin}, std::pair{"eos_token", ends.end}})
       if (id && !sentencepiece) config.key(name).value(tokenizer->decode(std::array{*id}));
   });

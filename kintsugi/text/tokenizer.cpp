@@ -6,6 +6,8 @@
 #include "kintsugi/base/json.h"
 #include "kintsugi/text/bytes_tokenizer.h"
 #include "kintsugi/text/chars_tokenizer.h"
+#include "kintsugi/text/declared_tokens.h"
+#include "kintsugi/text/json_part.h"
 #include "kintsugi/text/own_json.h"
 #include "kintsugi/text/pipeline_tokenizer.h"
 #include "kintsugi/text/read_bpe_files.h"
@@ -31,7 +33,14 @@ std::unique_ptr<Tokenizer> read_own(const base::Json& document, std::string_view
 
 std::unique_ptr<Tokenizer> find_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json";
-  if (fs::exists(json)) return parse_tokenizer(base::read_file(json), json.string());
+  if (fs::exists(json)) {
+    const std::string content = base::read_file(json);
+    auto tokenizer = parse_tokenizer(content, json.string());
+    const auto document = base::Json::parse("tokenizer", json.string(), content);
+    if (!document.has("model") || !declared_in(document).empty()) return tokenizer;
+    DeclaredTokens declared = declared_beside(folder, *tokenizer, find_part(document, "post_processor").has_value());
+    return with_declared(std::move(tokenizer), std::move(declared));
+  }
   constexpr std::pair<const char*, const char*> kPairs[] = {{"encoder.json", "vocab.bpe"},
                                                             {"vocab.json", "merges.txt"}};
   for (const auto& [vocabulary, merges] : kPairs) {
@@ -66,8 +75,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
   const auto document = base::Json::parse("tokenizer", where, json);
   if (document.has("model")) {
-    return is_byte_level_bpe(document) ? read_bpe_json(document, json, where)
-                                       : read_pipeline_json(document, json, where);
+    return with_declared(is_byte_level_bpe(document) ? read_bpe_json(document, json, where)
+                                                     : read_pipeline_json(document, json, where),
+                         declared_in(document));
   }
   if (document.has("format")) return read_own(document, where);
   throw base::UserError("tokenizer",

@@ -33,6 +33,13 @@ class Tokenizer {
   virtual int32_t vocab_size() const = 0;
   // The id that ends a document, if the vocabulary has one.
   virtual std::optional<int32_t> end_of_text() const = 0;
+  // The id with which documents of a corpus begin, if they do.
+  virtual std::optional<int32_t> begin_of_document() const { return std::nullopt; }
+  // Each of these ends a generated text.
+  virtual std::vector<int32_t> stops() const {
+    const auto end = end_of_text();
+    return end ? std::vector<int32_t>{*end} : std::vector<int32_t>{};
+  }
   virtual SpecialTokens special_tokens() const { return {}; }
   // "bytes", "chars", "bpe", "unigram", "wordpiece", "wordlevel", "sentencepiece"
   virtual std::string kind() const = 0;

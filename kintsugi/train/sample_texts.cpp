@@ -37,6 +37,7 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
   std::vector<std::vector<int32_t>> prompts;
   for (const std::string& prompt : t.prompts) {
     std::vector<int32_t>& ids = prompts.emplace_back(tokenizer->encode(prompt));
+    if (const auto begin = tokenizer->begin_of_document()) ids.insert(ids.begin(), *begin);
     if (ids.empty()) ids = end ? std::vector<int32_t>{*end} : tokenizer->encode("\n");
   }
   const auto made = evaluate::continue_texts(*rank.executor, *rank.all, prompts,
