@@ -155,7 +155,7 @@ TEST_F(Ranks, SizesThatDoNotFit) {
                "error: [config] --set: parallel.transport = \"tcp\" is not one of auto, threads, mpi\n");
   expect_error("parallel.mesh_order=data parallel.data=2",
                "error: [config] --set: parallel.mesh_order = \"data\" must name each of data, context and tensor once, "
-               "outermost first, and may name pipe and space\n");
+               "outermost first, and may name pipe, expert and space\n");
   expect_error("parallel.tensor=8",
                "error: [plan] dim \"kv_heads\" of size 4, with \"group\" of size 1, is smaller than mesh axis "
                "\"tensor\" of size 8; nearest kv_heads: 8; nearest tensor: 4\n");
