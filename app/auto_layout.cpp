@@ -15,6 +15,7 @@
 #include "kintsugi/launch/process.h"
 #include "kintsugi/search/search.h"
 #include "kintsugi/search/why.h"
+#include "kintsugi/train/corpus.h"
 
 namespace kintsugi::app {
 namespace {
@@ -56,7 +57,7 @@ void add_fastest_layout(config::Resolved config, RunOptions& options) {
                           "machine --into machine.toml writes one");
   const simulate::Cluster cluster = simulate::read_cluster(config.settings.parallel.cluster);
   const config::Settings given = config.settings;
-  fill_vocab(config);
+  train::complete_from_data(config);
   const config::Settings& s = config.settings;
   const int64_t ranks = ranks_at_hand(s, cluster), limit = limit_of_rank(s, cluster);
   Progress progress("looking for the fastest layout");

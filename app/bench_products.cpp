@@ -14,6 +14,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/calibrate/describe_machine.h"
 #include "kintsugi/calibrate/measure_kernels.h"
+#include "kintsugi/train/corpus.h"
 
 namespace kintsugi::app {
 namespace {
@@ -22,7 +23,7 @@ config::Settings settings_of(const BenchOptions& o) {
   RunOptions run = o.run;
   if (o.ranks) run.sets.insert(run.sets.begin(), fmt::format("parallel.ranks={}", *o.ranks));
   config::Resolved resolved = read_run(run);
-  fill_vocab(resolved);
+  train::complete_from_data(resolved);
   return resolved.settings;
 }
 

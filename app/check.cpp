@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/program_of.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
+#include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/program/print.h"
 #include "kintsugi/train/corpus.h"
@@ -15,8 +17,9 @@ void run(const RunOptions& options) {
   config::Resolved resolved = read_run(options);
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
   fmt::print("{}", config::to_toml(resolved));
-  if (resolved.settings.model.vocab == 0) {
-    fmt::print("\n# the program is not checked: model.vocab is not set, and [data] train is not given\n");
+  if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty()) {
+    fmt::print("\n# the program is not checked: {} {} not set, and [data] train is not given\n", fmt::join(open, ", "),
+               open.size() == 1 ? "is" : "are");
     return;
   }
   const std::vector<program::Program> stages = programs_of(resolved.settings);

@@ -1,6 +1,7 @@
 #include "kintsugi/train/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/comm/limits.h"
+#include "kintsugi/config/resolve.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/random_samples.h"
 
@@ -30,16 +32,16 @@ struct CompareOptions {
 };
 
 // The samples of the run, or random ones; model.vocab is known after it.
-std::unique_ptr<data::SampleSource> open_samples(config::Resolved& resolved, bool random) {
+std::unique_ptr<samples::SampleSource> open_samples(config::Resolved& resolved, bool random) {
   const config::Settings& s = resolved.settings;
   if (!random) {
     if (s.data.train.empty())
       throw base::UserError("compare", "[data] train is not given; name a token file, or compare on --random tokens");
     return std::move(train::open_corpus(resolved).train);
   }
-  if (s.model.vocab == 0)
-    throw base::UserError("compare",
-                          "--random opens no data, from which model.vocab would follow; --set model.vocab=N");
+  if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty())
+    throw base::UserError("compare", "--random opens no data, from which {} would follow; --set {}=N",
+                          fmt::join(open, ", "), fmt::join(open, "=N "));
   return std::make_unique<train::RandomSamples>(s);
 }
 
@@ -48,7 +50,7 @@ void run(const CompareOptions& o) {
   comm::require_threads(resolved.settings.parallel.ranks);
   const std::array<base::Output, 1> outputs = {{{"--csv", o.csv}}};
   refuse_run_files("compare", *o.run, resolved.settings, outputs);
-  const std::unique_ptr<data::SampleSource> samples = open_samples(resolved, o.random);
+  const std::unique_ptr<samples::SampleSource> samples = open_samples(resolved, o.random);
   const config::Settings& s = resolved.settings;
   const double tolerance = o.tolerance.value_or(train::default_tolerance(s));
   const double loss_tolerance = o.loss_tolerance.value_or(tolerance / 10);

@@ -16,7 +16,9 @@
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/perplexity.h"
-#include "kintsugi/evaluate/samples.h"
+#include "kintsugi/images/image_set.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/samples/samples.h"
 
 namespace kintsugi::app {
 namespace {
@@ -33,11 +35,11 @@ struct EvaluateOptions {
 struct Source {
   std::string domain;  // empty: it has no name
   std::string path, fingerprint;
-  std::unique_ptr<data::FiniteSource> sampler;
+  std::unique_ptr<samples::FiniteSource> sampler;
   int64_t samples = 0;
 };
 
-void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluate::DataFile& file) {
+void open_tokens(const evaluate::CheckpointModel& model, Source& source, samples::DataFile& file) {
   const config::Settings& s = model.settings();
   file.tokens = std::make_shared<const data::TokenFile>(source.path);
   const data::TokenSummary summary = data::summarize(*file.tokens, static_cast<int>(s.parallel.threads), stderr);
@@ -55,27 +57,43 @@ void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluat
 config::Settings settings_of(const evaluate::CheckpointModel& model) {
   config::Settings s = model.settings();
   if (model.tokenizer_json().empty() || config::objective(s.model) == config::Objective::next) return s;
-  const config::TokenizerIds ids = evaluate::ids_of(*text::parse_tokenizer(model.tokenizer_json(), "tokenizer.json"));
+  const config::TokenizerIds ids = samples::ids_of(*text::parse_tokenizer(model.tokenizer_json(), "tokenizer.json"));
   if (s.data.mask_token < 0) s.data.mask_token = ids.mask;
   if (s.data.first_token < 0) s.data.first_token = ids.first;
   if (s.data.separator_token < 0) s.data.separator_token = ids.separator;
   return s;
 }
 
+// UserError unless the images are of the model's size.
+void require_shape(const images::ImageSet& set, const config::Model& m) {
+  if (set.dtype() != tensor::DType::u8 || set.channels() != m.image_channels || set.height() != m.image_height ||
+      set.width() != m.image_width)
+    throw base::UserError("evaluate", "\"{}\" has images {} x {} x {} of {}; the model reads {} x {} x {} of uint8",
+                          set.files()[0].path().string(), set.channels(), set.height(), set.width(),
+                          name_of(set.dtype()), m.image_channels, m.image_height, m.image_width);
+}
+
 Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model, const config::Settings& s,
                    const config::ValidationFile& from, int64_t sequence) {
   Source source = {.domain = from.domain, .path = from.path, .fingerprint = {}, .sampler = nullptr, .samples = 0};
-  const bool numbers = evaluate::reads_numbers(s.model);
-  evaluate::DataFile file;
-  if (!numbers) open_tokens(model, source, file);
-  if (numbers || evaluate::has_labels(s.model)) {
-    const std::string& labels = o.data.empty() && o.labels.empty() ? s.data.validation_labels : o.labels;
+  const bool pictures = models::reads_images(s.model), numbers = !pictures && !models::reads_tokens(s.model);
+  const std::string& labels = o.data.empty() && o.labels.empty() ? s.data.validation_labels : o.labels;
+  samples::DataFile file;
+  if (pictures) {
+    file.images = std::make_shared<const images::ImageSet>(std::vector<std::filesystem::path>{source.path}, labels,
+                                                           images::Use::evaluate);
+    require_shape(*file.images, s.model);
+    for (const images::ImageFile& f : file.images->files()) source.fingerprint += f.fingerprint();
+  } else if (!numbers) {
+    open_tokens(model, source, file);
+  }
+  if (numbers || (!pictures && samples::has_labels(s.model))) {
     if (!numbers && labels.empty())
       throw base::UserError("evaluate", "the model has a label for each document; name a CSV of them with --labels");
     file.numbers = std::make_shared<const data::NumberTable>(numbers ? source.path : labels);
     source.fingerprint += file.numbers->fingerprint();
   }
-  source.sampler = evaluate::evaluation_samples(s, file, sequence);
+  source.sampler = samples::evaluation_samples(s, file, sequence);
   source.samples = static_cast<int64_t>(source.sampler->num_samples());
   return source;
 }

@@ -24,6 +24,7 @@
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/print.h"
+#include "kintsugi/train/corpus.h"
 
 namespace kintsugi::app {
 namespace {
@@ -143,7 +144,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   config::Resolved resolved = read_run(options, bytes.asked && bytes.steps > 0 ? RunsOn::this_machine : RunsOn::any);
   const std::array<base::Output, 2> outputs = {{{"--svg", svg}, {"--csv", bytes.csv}}};
   refuse_run_files("explain", options, resolved.settings, outputs);
-  fill_vocab(resolved);
+  train::complete_from_data(resolved);
   const config::Settings& s = resolved.settings;
   if (bytes.asked) return fmt::print("{}", explain_bytes(s, programs_of(s), bytes));
   std::string text;  // printed when all is made, so that it does not mix with the line of the progress

@@ -26,6 +26,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/jobs/supervise.h"
+#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/run_files.h"
 
 namespace kintsugi::app {
@@ -114,7 +115,7 @@ void run_job(const JobOptions& o, const RunOptions& run) {
                           "script is written",
                           program, job.site.title);
   refuse_run_files("job", run, config.settings, std::vector<base::Output>{{"--output", o.output}});
-  fill_vocab(config);
+  train::complete_from_data(config);
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
     fmt::print(stderr, "warning: the run does not fit: {}\n", why);
   base::make_folders(job.run_folder);

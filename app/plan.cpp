@@ -26,6 +26,7 @@
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/fit.h"
 #include "kintsugi/checkpoint/snapshot.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
@@ -33,6 +34,7 @@
 #include "kintsugi/program/walk.h"
 #include "kintsugi/report/memory_picture.h"
 #include "kintsugi/run/device_side.h"
+#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
@@ -271,7 +273,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
                                                 {"--trace", options.time.trace},
                                                 {"--timeline", options.time.timeline}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs, options.time.cluster);
-  fill_vocab(resolved);
+  train::complete_from_data(resolved);
   if (!options.time.cluster.empty()) take_device(resolved.settings, options.time.cluster);
   const config::Settings& s = resolved.settings;
   const std::vector<int64_t> devices =

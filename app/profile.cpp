@@ -16,6 +16,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/profile_run.h"
 #include "kintsugi/train/worlds.h"
 
@@ -54,7 +55,7 @@ void run(const ProfileVerbOptions& o) {
     config::Resolved read = read_run(*o.run);
     const std::array<base::Output, 2> outputs = {{{"--trace", o.trace}, {"--csv", o.csv}}};
     refuse_run_files("profile", *o.run, read.settings, outputs);
-    fill_vocab(read);
+    train::complete_from_data(read);
     return read;
   });
   const config::Settings& s = resolved.settings;

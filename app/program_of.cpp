@@ -5,14 +5,9 @@
 #include "app/progress.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
-#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
-
-void fill_vocab(config::Resolved& resolved) {
-  if (resolved.settings.model.vocab == 0) train::open_corpus(resolved);
-}
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
   return programs_of(settings, simulate::softwares().front(), dump);

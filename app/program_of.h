@@ -12,9 +12,6 @@
 
 namespace kintsugi::app {
 
-// Fills model.vocab from the data if run.toml does not set it; this opens and checks the data.
-void fill_vocab(config::Resolved& resolved);
-
 // Lowers and verifies the training programs of all stages, and tells its progress.
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump = {});
 

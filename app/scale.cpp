@@ -19,6 +19,7 @@
 #include "kintsugi/build/programs.h"
 #include "kintsugi/report/scaling_picture.h"
 #include "kintsugi/simulate/simulate.h"
+#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/profile_run.h"
 #include "kintsugi/train/worlds.h"
 
@@ -140,7 +141,7 @@ void run(const ScaleOptions& o) {
   config::Resolved resolved = read_run(options, RunsOn::any);
   refuse_run_files("scale", options, resolved.settings,
                    std::array<base::Output, 2>{{{"--svg", o.svg}, {"--csv", o.csv}}}, o.cluster);
-  fill_vocab(resolved);
+  train::complete_from_data(resolved);
   Settings s = resolved.settings;
   const int64_t replica = devices_of_replica(s);
   for (const int64_t n : ranks)

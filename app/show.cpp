@@ -3,25 +3,28 @@
 
 #include "app/ranks.h"
 #include "app/show_checkpoint.h"
+#include "app/show_images.h"
 #include "app/show_run.h"
 #include "app/show_tokens.h"
 #include "app/verbs.h"
 #include "kintsugi/data/token_file.h"
+#include "kintsugi/images/image_file.h"
 
 namespace kintsugi::app {
 
 void add_show(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("show", "Prints what a token file, a checkpoint or a run.toml holds");
   struct Options {
-    std::string path;
+    std::string path, labels;
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
   verb.text("path", options->path,
-            "A token file (with or without .bin), a checkpoint, a run's folder, a folder with model.safetensors, or a "
-            "run.toml")
+            "A token file (with or without .bin), a file of images, a checkpoint, a run's folder, a folder with "
+            "model.safetensors, or a run.toml")
       .required();
   verb.flag("--verify", options->verify, "Check every byte of a checkpoint");
+  verb.text("--labels", options->labels, "The labels of images that are in a file of their own");
   verb.run([options] {
     require_one_process("show");
     const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
@@ -30,6 +33,8 @@ void add_show(Command& kintsugi) {
     } else if (std::filesystem::is_regular_file(options->path) &&
                std::filesystem::path(options->path).extension() == ".toml") {
       show_run(options->path);
+    } else if (std::filesystem::is_regular_file(options->path) && images::is_image_file(options->path)) {
+      show_images(options->path, options->labels);
     } else {
       show_checkpoint(options->path, options->verify);
     }

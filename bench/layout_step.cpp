@@ -43,7 +43,7 @@ struct Candidate {
   double step() {
     const auto start = Clock::now();
     run->step(static_cast<int64_t>(seconds.size()), 1e-4,
-              [&](int64_t m, data::BatchMemory& b) { tests::draw_batch(settings, 0, m, b); });
+              [&](int64_t m, samples::BatchMemory& b) { tests::draw_batch(settings, 0, m, b); });
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
   double median() const {

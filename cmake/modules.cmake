@@ -2,7 +2,7 @@
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
   base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower build simulate search report
-  run text data checkpoint exchange evaluate tasks serve train calibrate)
+  run text data images samples checkpoint exchange evaluate tasks serve train calibrate)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_launch base)
@@ -28,10 +28,12 @@ set(KINTSUGI_MAY_report base tensor mesh program profile simulate)
 set(KINTSUGI_MAY_run base launch device tensor mesh comm kernels program bind profile)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
+set(KINTSUGI_MAY_images base tensor data)
+set(KINTSUGI_MAY_samples base tensor config text data images)
 set(KINTSUGI_MAY_checkpoint base device tensor mesh comm kernels program run)
 set(KINTSUGI_MAY_exchange base device tensor mesh config comm graph ops kernels models program run text checkpoint)
-set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange)
-set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange evaluate)
-set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange evaluate)
-set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower build report run text data checkpoint exchange evaluate)
-set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate report run text data checkpoint exchange evaluate train)
+set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange)
+set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower build report run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate report run text data images samples checkpoint exchange evaluate train)

@@ -180,7 +180,7 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
       EXPECT_FALSE(callers.contains("?"));
 
       kernels::Numbers numbers;
-      const auto fill = [](const auto&) {};
+      const auto fill = [&](const run::Executor::Inputs& inputs) { machine.fill(0, inputs); };
       machine.executor.run(program::Step::evaluate, numbers, fill);
       EXPECT_FALSE(count([&] { machine.executor.run(program::Step::evaluate, numbers, fill); }).contains("ours"));
     }

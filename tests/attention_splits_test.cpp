@@ -74,7 +74,7 @@ std::pair<States, States> weights_on(const AttentionStep& step, const plan::Plan
   const std::vector<program::Program> programs =
       lower::lower(step.source(), {.plan = plan, .kernels = set, .threads = 1});
   return weights_of_a_step(programs.at(0), set, [&](const run::Executor::Inputs& inputs) {
-    inputs.set("starts", {starts, 0, kSeq}, 0);
+    if (inputs.has("starts")) inputs.set("starts", {starts, 0, kSeq}, 0);
   });
 }
 

@@ -33,7 +33,7 @@ Bits run(const config::Settings& s, const std::string& parallel, int64_t steps =
   train::LayoutRun run(in_layout(s, parallel));
   Bits bits;
   for (int64_t i = 0; i < steps; ++i) {
-    run.step(i, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, i, m, batch); });
+    run.step(i, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, i, m, batch); });
     bits.losses.push_back(run.loss());
   }
   bits.weights = run.states(program::StateKind::weight);
@@ -79,7 +79,7 @@ TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
         train::LayoutRun run(t);
         Bits b;
         for (int64_t i = 0; i < 3; ++i) {
-          run.step(i, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(t, i, m, batch); });
+          run.step(i, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(t, i, m, batch); });
           b.losses.push_back(run.loss());
         }
         b.weights = run.states(program::StateKind::weight);

@@ -49,7 +49,7 @@ struct Ranks {
       : Ranks(model_of(family, dtype, layout)) {}
 
   double step(int64_t number) {
-    run.step(number, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, number, m, batch); });
+    run.step(number, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, number, m, batch); });
     return run.loss();
   }
 

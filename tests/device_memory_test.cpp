@@ -72,7 +72,7 @@ TEST_P(DeviceMemory, IsThatOfThePlan) {
     EXPECT_EQ(made.device - before.device, bytes);
     EXPECT_EQ(made.pinned - before.pinned, pinned);
     for (int64_t step = 0; step < 3; ++step)
-      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+      run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
     EXPECT_EQ(allocated().device, made.device);
     EXPECT_EQ(allocated().pinned, made.pinned);
     for (int rank = 0; rank < run.ranks(); ++rank)
@@ -154,7 +154,7 @@ TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
   }
   EXPECT_EQ(largest, bytes);
   for (int64_t step = 0; step < 2; ++step)
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
   EXPECT_EQ(allocated().device - before, sum_of(columns["total"]));
 }
 

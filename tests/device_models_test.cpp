@@ -108,7 +108,7 @@ std::vector<double> losses(const config::Settings& s, bool late) {
     EXPECT_EQ(read.back(), *reinterpret_cast<const double*>(executor.state(models::kLossSum).data));
   };
   for (int64_t step = 0; step < 5; ++step) {
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
     executor.ask(std::array{models::kLossSum});
     if (!late || step > 0) take();
   }
@@ -139,7 +139,7 @@ Trained trained(const config::Settings& s, bool looks) {
   for (int rank = 0; looks && rank < run.ranks(); ++rank) run.executor(rank).watch = [](const auto&) {};
   Trained t;
   for (int64_t step = 0; step < 3; ++step) {
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
     t.losses.push_back(run.loss());
   }
   for (int rank = 0; rank < run.ranks(); ++rank)

@@ -35,7 +35,7 @@ Ran run_without(const config::Settings& s, int64_t wait) {
   emulate::leave_out_wait(wait < 0 ? -1 : before + wait);
   int64_t waits = 0;
   for (int64_t step = 0; step < 3; ++step) {
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
     if (step == 1) waits = emulate::waits().all - before;
   }
   emulate::leave_out_wait(-1);

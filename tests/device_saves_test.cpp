@@ -30,7 +30,7 @@ struct Ranks {
   explicit Ranks(const std::string& layout)
       : s(settings_of({"gpt", "bf16", layout})), run(std::make_unique<train::LayoutRun>(s)) {}
   void step(int64_t number) {
-    run->step(number, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, number, m, batch); });
+    run->step(number, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, number, m, batch); });
   }
   template <typename F>
   void on_ranks(const F& f) {

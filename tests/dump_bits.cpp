@@ -36,7 +36,7 @@ void write(std::FILE* file, const tests::TrainingCase& c) {
     s.parallel.offload_folder.clear();
     train::LayoutRun run(s, c.plan);
     for (int64_t step = 0; step < 3; ++step) {
-      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { tests::draw_batch(s, step, m, batch); });
+      run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { tests::draw_batch(s, step, m, batch); });
       fmt::print(file, "  step {} loss {:016x} {:.9g}\n", step, std::bit_cast<uint64_t>(run.loss()), run.loss());
       write(file, "gradient", run.states(program::StateKind::gradient));
     }

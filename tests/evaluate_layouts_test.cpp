@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 
-#include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/token_writer.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/evaluate/scorer.h"
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/samples/evaluation_sampler.h"
 #include "tests/layout_checkpoint.h"
 
 namespace kintsugi::tests::evaluate_layouts_test {
@@ -55,7 +55,7 @@ class EvaluateLayouts : public testing::Test {
     int ranks = 0;
     on_layout(checkpoints_.at(model), layout, [&](evaluate::CheckpointModel& m) {
       const auto file = std::make_shared<const data::TokenFile>((*folder_ / "tokens").string());
-      const data::EvaluationSampler source(file, {.sequence = 8, .reset_at_document = true, .vocab_size = 65});
+      const samples::EvaluationSampler source(file, {.sequence = 8, .reset_at_document = true, .vocab_size = 65});
       const auto samples = static_cast<int64_t>(source.num_samples());
       const evaluate::Rows rows = {.samples = samples,
                                    .batch = evaluate::even_batch(batch, samples, m.settings().parallel.data)};

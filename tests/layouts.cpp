@@ -51,9 +51,9 @@ void set_layout(config::Settings& s, const std::string& text) {
   if (p.context_balance.empty()) p.context_balance = p.context_method == "ulysses" ? "contiguous" : "zigzag";
 }
 
-void draw_batch(const config::Settings& s, int64_t step, int64_t m, data::BatchMemory& batch) {
+void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::BatchMemory& batch) {
   const int64_t rows = s.train.micro_batch * config::data_ranks(s.parallel), seq = s.train.sequence;
-  batch.resize(rows, train::row_of(s));
+  if (batch.rows() != rows) batch.resize(rows, train::parts_of(s));
   const auto key = kernels::random_key(7, "tokens");
   const auto word = [&](size_t i) {
     return kernels::random_word(key, static_cast<uint64_t>(step), static_cast<uint64_t>(m * rows * seq) + i);
@@ -61,22 +61,25 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, data::BatchM
   const auto token = [&](uint32_t number) {
     return static_cast<int32_t>(number % static_cast<uint32_t>(s.model.vocab));
   };
-  for (size_t i = 0; i < batch.tokens.size(); ++i) batch.tokens[i] = token(word(i));
-  for (size_t i = 0; i < batch.labels.size(); ++i) batch.labels[i] = word(i) % 11 == 0 ? -1 : token(word(i) / 7);
+  const auto fill = [&]<typename T>(std::string_view name, T, const auto& value) {
+    const std::span<T> part = batch.get<T>(name);
+    for (size_t i = 0; i < part.size(); ++i) part[i] = static_cast<T>(value(i, part.size()));
+  };
   const auto late = [&](size_t i) { return static_cast<int64_t>(i) % seq >= seq / 2; };
-  for (size_t i = 0; i < batch.starts.size(); ++i) batch.starts[i] = late(i) ? static_cast<int32_t>(seq / 2) : 0;
-  for (size_t i = 0; i < batch.types.size(); ++i) batch.types[i] = late(i) ? 1 : 0;
-  for (size_t i = 0; i < batch.classes.size(); ++i) batch.classes[i] = static_cast<int32_t>(word(i) % 3) - 1;
-  for (size_t i = 0; i < batch.weights.size(); ++i) batch.weights[i] = static_cast<float>(1 + i % 3);
-  for (std::vector<float>* numbers : {&batch.features, &batch.targets})
-    for (size_t i = 0; i < numbers->size(); ++i)
-      (*numbers)[i] = static_cast<float>(word(i + numbers->size()) % 1000) / 500 - 1;
+  fill("tokens", int32_t{}, [&](size_t i, size_t) { return token(word(i)); });
+  fill("labels", int32_t{}, [&](size_t i, size_t) { return word(i) % 11 == 0 ? -1 : token(word(i) / 7); });
+  fill("starts", int32_t{}, [&](size_t i, size_t) { return late(i) ? seq / 2 : 0; });
+  fill("types", int32_t{}, [&](size_t i, size_t) { return late(i) ? 1 : 0; });
+  fill("classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 3) - 1; });
+  fill("weights", float{}, [&](size_t i, size_t) { return 1 + i % 3; });
+  for (const std::string_view name : {"features", "targets"})
+    fill(name, float{}, [&](size_t i, size_t size) { return static_cast<float>(word(i + size) % 1000) / 500 - 1; });
 }
 
 Record record(train::LayoutRun& run, const config::Settings& s, int64_t steps, double learning_rate) {
   Record r;
   for (int64_t i = 0; i < steps; ++i) {
-    run.step(i, learning_rate, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, i, m, batch); });
+    run.step(i, learning_rate, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, i, m, batch); });
     r.losses.push_back(run.loss());
     r.gradients.push_back(run.states(program::StateKind::gradient));
   }

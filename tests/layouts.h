@@ -13,7 +13,7 @@ namespace kintsugi::tests {
 void set_layout(config::Settings& s, const std::string& text);
 
 // Samples that are a function of the step and their place in the global batch.
-void draw_batch(const config::Settings& s, int64_t step, int64_t m, data::BatchMemory& batch);
+void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::BatchMemory& batch);
 
 using Numbers = std::map<std::string, std::vector<double>>;
 

@@ -98,10 +98,10 @@ class Run {
                                 .step = number,
                                 .batch_rows = s_.train.micro_batch * s_.parallel.data,
                                 .learning_rate = 1e-2};
-    data::BatchMemory whole;
+    samples::BatchMemory whole;
     executor_.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
       draw_batch(s_, number, inputs.micro_batch(), whole);
-      evaluate::set_inputs(inputs, whole.view(), 0, train::row_of(s_));
+      evaluate::set_inputs(inputs, whole.view(), 0);
     });
   }
 

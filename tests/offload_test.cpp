@@ -348,7 +348,7 @@ TEST(OffloadErrors, OfTheFileWithinAStep) {
   const rlimit small = {4096, limit.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
   const std::string error =
-      error_of([&] { run.step(0, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, 0, m, batch); }); });
+      error_of([&] { run.step(0, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, 0, m, batch); }); });
   ::setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, SIG_DFL);
   EXPECT_TRUE(matches(error, "\\[offload\\] rank [01] cannot write [0-9]+ bytes at [0-9]+ of its file in \"" +

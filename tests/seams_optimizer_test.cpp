@@ -117,9 +117,9 @@ TEST(SeamsOptimizer, ARowAndFrozenWeightsTrainInEveryLayout) {
     const std::vector<program::Program> programs = programs_of(s, parallel, kernels);
     ASSERT_EQ(programs.size(), 1u);
     const auto states = weights_of_a_step(programs[0], kernels, [&](const run::Executor::Inputs& inputs) {
-      data::BatchMemory batch;
+      samples::BatchMemory batch;
       draw_batch(s, 0, inputs.micro_batch(), batch);
-      evaluate::set_inputs(inputs, batch.view(), 0, train::row_of(s));
+      evaluate::set_inputs(inputs, batch.view(), 0);
     });
     size_t frozen = 0, trained = 0;
     for (const auto& [name, before] : states.first) {

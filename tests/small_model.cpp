@@ -72,7 +72,7 @@ Machine::Machine(const config::Settings& settings, std::unique_ptr<kernels::Kern
 
 void Machine::fill(int64_t step, const run::Executor::Inputs& inputs) {
   draw_batch(s, step, inputs.micro_batch(), batch_);
-  evaluate::set_inputs(inputs, batch_.view(), 0, train::row_of(s));
+  evaluate::set_inputs(inputs, batch_.view(), 0);
 }
 
 double Machine::step(int64_t number, double learning_rate) {

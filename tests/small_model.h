@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kintsugi/config/settings.h"
-#include "kintsugi/data/batch.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/run/executor.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::tests {
 
@@ -57,7 +57,7 @@ struct Machine {
   run::Executor executor;
 
  private:
-  data::BatchMemory batch_;
+  samples::BatchMemory batch_;
 };
 
 }  // namespace kintsugi::tests

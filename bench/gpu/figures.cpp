@@ -312,9 +312,8 @@ void train_some(const config::Settings& s, int steps) {
   const int64_t bound = used(kernels->device());
   executor.initialize(s.train.seed);
   say("ready to begin after", age(), "s");
-  const data::RowSizes row = train::row_of(s);
   const int64_t rows = build::samples_of_pass(s);
-  data::BatchMemory batch(rows, row);
+  samples::BatchMemory batch(rows, train::parts_of(s));
   train::RandomSamples(s).fill(0, batch.view());
   // As a run does: each step is enqueued while the one before is on its way, and its loss is read one step later.
   constexpr std::array<std::string_view, 2> kLoss = {models::kLossSum, models::kLossCount};
@@ -330,7 +329,7 @@ void train_some(const config::Settings& s, int steps) {
     kernels::Numbers numbers = {
         .seed = s.train.seed, .step = step, .batch_rows = rows, .learning_rate = s.train.learning_rate};
     executor.run(program::Step::train, numbers,
-                 [&](const run::Executor::Inputs& inputs) { evaluate::set_inputs(inputs, batch.view(), 0, row); });
+                 [&](const run::Executor::Inputs& inputs) { evaluate::set_inputs(inputs, batch.view(), 0); });
     executor.ask(kLoss);
     if (step != kBefore) read();  // of this step, and from there on of the one before
     if (step == 0) say("the first step was done after", age(), "s");

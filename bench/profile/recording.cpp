@@ -10,12 +10,12 @@
 #include <chrono>
 #include <memory>
 
-#include "app/program_of.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/profile/recorder.h"
+#include "kintsugi/train/corpus.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/random_samples.h"
 
@@ -38,7 +38,7 @@ void measure(int argc, char** argv) {
     else if (std::string(argv[i]) != "--set")
       sets.emplace_back(argv[i]);
   config::Resolved resolved = config::load(argv[1], models::catalog(), sets, base::usable_cores());
-  app::fill_vocab(resolved);
+  train::complete_from_data(resolved);
   const config::Settings& s = resolved.settings;
   train::LayoutRun run(s);
   const train::RandomSamples samples(s);
@@ -49,7 +49,7 @@ void measure(int argc, char** argv) {
     for (int rank = 0; rank < run.ranks(); ++rank)
       run.executor(rank).recorder = recorded ? recorders[static_cast<size_t>(rank)].get() : nullptr;
     const int64_t begin = profile::now();
-    run.step(0, 0, [&](int64_t, data::BatchMemory& batch) { samples.fill(0, batch.view()); });
+    run.step(0, 0, [&](int64_t, samples::BatchMemory& batch) { samples.fill(0, batch.view()); });
     return 1e-9 * static_cast<double>(profile::now() - begin);
   };
   step(false), step(true);

@@ -91,9 +91,8 @@ class Ranks {
          .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
          .time_limit = comm::time_limit(s.parallel.timeout_seconds)});
     executor.initialize(s.train.seed);
-    const data::Share share = train::share_of(executor, s);
-    const data::RowSizes row = train::row_of(s);
-    data::BatchMemory batch(share.micro_batch, row);
+    const samples::Share share = train::share_of(executor, s);
+    samples::BatchMemory batch(share.micro_batch, train::parts_of(s));
     train::RandomSamples(s).fill(share.first_sample(0, 0), batch.view());
     profile::Recorder recorder(executor.program(), program::Step::train);
     executor.recorder = &recorder;
@@ -104,9 +103,8 @@ class Ranks {
                                   .batch_rows = build::samples_of_pass(s),
                                   .learning_rate = s.train.learning_rate};
       together_.arrive_and_wait();
-      executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
-        evaluate::set_inputs(to, batch.view(), share.place(0), row);
-      });
+      executor.run(program::Step::train, numbers,
+                   [&](const run::Executor::Inputs& to) { evaluate::set_inputs(to, batch.view(), share.place(0)); });
       if (step >= o_.warm_up) add(executor.program().stage, recorder.times());
     }
   }

@@ -27,7 +27,8 @@ struct Family {
   // The keys of [model] whose default is "that of the family" have it from here.
   Model defaults = {};
   FfnWidth ffn = {};
-  bool reads_tokens = true;  // else numbers: there is no vocabulary, no sequence and no attention
+  bool reads_tokens = true;   // else numbers or images: there is no vocabulary, no sequence and no attention
+  bool reads_images = false;  // else, where it reads no tokens, numbers
   // Besides the default.
   std::vector<std::string_view> objectives = {};
 };

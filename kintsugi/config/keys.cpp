@@ -249,6 +249,12 @@ std::vector<Key> model_keys() {
       model<&Model::outputs>({"outputs", Integer{0, kLarge}, fixed, "that of the data",
                               "classes of a sample, or numbers that it is mapped to",
                               "num_labels num_classes out_features classes"}),
+      model<&Model::image_channels>({"image_channels", Integer{0, kWide}, fixed, "that of the data",
+                                     "channels of an image, where samples are images", "num_channels in_channels"}),
+      model<&Model::image_height>(
+          {"image_height", Integer{0, kWide}, fixed, "that of the data", "height of an image in pixels", ""}),
+      model<&Model::image_width>(
+          {"image_width", Integer{0, kWide}, fixed, "that of the data", "width of an image in pixels", ""}),
   };
 }
 
@@ -268,6 +274,11 @@ std::vector<Key> data_keys() {
                                  "labels train_targets"}),
       data<&Data::validation_labels>(
           {"validation_labels", Text{"a path"}, moved, "", "the same of validation", "validation_targets"}),
+      data<&Data::crop_padding>({"crop_padding", Integer{0, 4096}, fixed, "",
+                                 "zeros around an image, of which training takes a crop of the image's size at random",
+                                 "random_crop padding pad"}),
+      data<&Data::flip>({"flip", Boolean{}, fixed, "", "training flips images left to right, one in two at random",
+                         "horizontal_flip random_flip hflip"}),
       data<&Data::mask_share>({"mask_share", kFraction, fixed, "",
                                "share of a sample's tokens that are to be predicted, with objective masked",
                                "mlm_probability masked_lm_prob"}),

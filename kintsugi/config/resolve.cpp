@@ -303,6 +303,9 @@ void warn_of_idle_keys(Resolved& given) {
     warn_if_idle(given, key, learns_conversations(s.data), "data.train");
   for (const std::string_view key : {"lora.alpha", "lora.dropout", "lora.targets"})
     warn_if_idle(given, key, s.lora.rank > 0, "lora.rank");
+  const bool images = given.catalog->family(s.model.family)->reads_images;
+  warn_if_idle(given, "data.crop_padding", images, "model.family");
+  warn_if_idle(given, "data.flip", images, "model.family");
   warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
@@ -385,6 +388,43 @@ void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs) {
 
 void fill_chat_template(Resolved& resolved, std::string_view name) {
   derive<std::string>(resolved, "data.chat_template", resolved.settings.data.chat_template, "", std::string(name));
+}
+
+void fill_from_images(Resolved& resolved, int64_t channels, int64_t height, int64_t width, int64_t classes) {
+  Model& m = resolved.settings.model;
+  derive<int64_t>(resolved, "model.image_channels", m.image_channels, 0, channels);
+  derive<int64_t>(resolved, "model.image_height", m.image_height, 0, height);
+  derive<int64_t>(resolved, "model.image_width", m.image_width, 0, width);
+  derive<int64_t>(resolved, "model.outputs", m.outputs, 0, classes);
+  for (const auto& [key, has, data] : {std::tuple{"model.image_channels", m.image_channels, channels},
+                                       std::tuple{"model.image_height", m.image_height, height},
+                                       std::tuple{"model.image_width", m.image_width, width}})
+    if (has != data)
+      throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {key}), resolved.say(key), data);
+  if (m.outputs < classes)
+    throw base::UserError("config", "{}{} is less than the {} classes of the data; raise it, or leave it out",
+                          place(resolved, {"model.outputs"}), resolved.say("model.outputs"), classes);
+}
+
+std::vector<std::string> sizes_of_data(const Resolved& resolved) {
+  const Model& m = resolved.settings.model;
+  const Family& family = *resolved.catalog->family(m.family);
+  std::vector<std::string> open;
+  const auto add = [&](std::string_view key, int64_t size) {
+    if (size == 0) open.emplace_back(key);
+  };
+  if (family.reads_tokens) {
+    add("model.vocab", m.vocab);
+  } else if (family.reads_images) {
+    add("model.image_channels", m.image_channels);
+    add("model.image_height", m.image_height);
+    add("model.image_width", m.image_width);
+    add("model.outputs", m.outputs);
+  } else {
+    add("model.features", m.features);
+    add("model.outputs", m.outputs);
+  }
+  return open;
 }
 
 void require_data(const Resolved& resolved) {

@@ -33,6 +33,13 @@ void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& 
 // The same when data of numbers is known: fills model.features and model.outputs. UserError if they are others.
 void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs);
 
+// The same when data of images is known: fills model.image_channels, image_height and image_width, and model.outputs,
+// which may be more than the data's classes. UserError if they are others.
+void fill_from_images(Resolved& resolved, int64_t channels, int64_t height, int64_t width, int64_t classes);
+
+// The sizes of the model that follow from its data and are not known yet, as full names of keys.
+std::vector<std::string> sizes_of_data(const Resolved& resolved);
+
 // UserError if [data] train is not given.
 void require_data(const Resolved& resolved);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/keys.h"
@@ -14,7 +16,8 @@ constexpr int kMostShown = 4;  // changes, in a message
 constexpr size_t kLongestShown = 40;
 
 bool left_open(const Key& key, const Resolved& now) {
-  return key.full_name() == "model.vocab" && now.settings.model.vocab == 0;
+  const std::vector<std::string> open = sizes_of_data(now);
+  return std::ranges::find(open, key.full_name()) != open.end();
 }
 
 bool is_given(const Key& key, const Resolved& now) {

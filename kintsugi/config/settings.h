@@ -74,6 +74,9 @@ struct Model {
   std::string objective = "next";               // next | masked | masked_next | classes | numbers
   int64_t features = 0;                         // numbers of a sample, where samples are numbers; the data's
   int64_t outputs = 0;                          // classes, or numbers, that a sample is mapped to; the data's
+  int64_t image_channels = 0;                   // where samples are images; the data's
+  int64_t image_height = 0;
+  int64_t image_width = 0;
 
   bool operator==(const Model&) const = default;
 };
@@ -98,6 +101,8 @@ struct Data {
   bool reset_at_document = false;
   std::string train_labels;       // of the documents of `train`, with objective classes or numbers
   std::string validation_labels;  // of those of `validation`
+  int64_t crop_padding = 0;       // pixels around images of which a crop is taken, in training
+  bool flip = false;              // images left to right, one in two, in training
   double mask_share = 0.15;       // of the tokens that are predicted, with objective masked or masked_next
   // Ids; -1: the tokenizer's, and of the last two none if it has none.
   int64_t mask_token = -1;

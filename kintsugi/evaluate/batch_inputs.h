@@ -1,14 +1,20 @@
 // From a batch to the inputs of a program.
 #pragma once
 
-#include "kintsugi/data/batch.h"
+#include <span>
+
+#include "kintsugi/program/program.h"
 #include "kintsugi/run/executor.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::evaluate {
 
-// Sets the inputs to a batch that begins at row `first` of the micro-batch. What the program does not read is passed
-// over.
-void set_inputs(const run::Executor::Inputs& inputs, const data::BatchView& batch, int64_t first,
-                const data::RowSizes& sizes);
+// InternalError unless a step of the programs of all stages reads `parts`: each input is a part, with its type and the
+// shape of a sample, and each part that is not optional is an input.
+void require_inputs(std::span<const program::Program> stages, program::Step step, const samples::Parts& parts);
+
+// Sets the inputs of this stage to a batch that begins at row `first` of the micro-batch. Parts that only other stages
+// read are left out.
+void set_inputs(const run::Executor::Inputs& inputs, const samples::BatchView& batch, int64_t first);
 
 }  // namespace kintsugi::evaluate

@@ -33,7 +33,7 @@ class Pass {
     fill_rows(texts, begin, read, window, tokens_);
     kernels::Numbers numbers = {.last = static_cast<int64_t>(read - begin) - 1};
     executor_.run(kStep, numbers, [&](const run::Executor::Inputs& inputs) {
-      inputs.set("tokens", {tokens_, 0, how_.window}, 0);
+      if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, how_.window}, 0);
     });
   }
 

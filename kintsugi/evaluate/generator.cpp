@@ -58,7 +58,7 @@ void Generator::run(program::Step step, kernels::Numbers numbers, std::span<cons
   const auto begin = static_cast<size_t>(first_ + numbers.position);
   fill_rows(texts, begin, begin + static_cast<size_t>(count), static_cast<size_t>(columns), tokens_);
   executor_.run(step, numbers, [&](const run::Executor::Inputs& inputs) {
-    inputs.set("tokens", {tokens_, 0, columns}, 0);
+    if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, columns}, 0);
   });
   step_ = step;
   position_ = numbers.position + count;

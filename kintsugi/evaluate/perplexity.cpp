@@ -10,22 +10,21 @@ int64_t even_batch(int64_t batch, int64_t samples, int64_t data) {
   return (std::min(batch, samples) + data - 1) / data * data;
 }
 
-run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows) {
+run::LossSum mean_loss(run::Executor& executor, const samples::SampleSource& source, const Rows& rows) {
   return *mean_loss_while(executor, source, rows, [](int64_t) { return true; });
 }
 
-std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
-                                            const std::function<bool(int64_t)>& goes_on) {
+std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const samples::SampleSource& source,
+                                            const Rows& rows, const std::function<bool(int64_t)>& goes_on) {
   const run::Executor::RowRange mine =
       executor.input_rows(program::Step::evaluate);  // none where a stage has no inputs
-  const data::RowSizes sizes = source.row();
-  data::BatchMemory batch(mine.last - mine.first, sizes);
+  samples::BatchMemory batch(mine.last - mine.first, source.parts());
   return run::run_evaluation(
       executor, (rows.samples + rows.batch - 1) / rows.batch,
       [&](const run::Executor::Inputs& inputs, int64_t i) {
         if (mine.first == mine.last) return;
         source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), batch.view());
-        set_inputs(inputs, batch.view(), mine.first, sizes);
+        set_inputs(inputs, batch.view(), mine.first);
       },
       [&](int64_t i) { return goes_on(i * rows.batch); });
 }

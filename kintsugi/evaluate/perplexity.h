@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "kintsugi/data/batch.h"
 #include "kintsugi/run/evaluate_pass.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::evaluate {
 
@@ -21,11 +21,11 @@ struct Rows {
 int64_t even_batch(int64_t batch, int64_t samples, int64_t data);
 
 // Runs the list `evaluate` over the rows; each rank reads those that it needs, and gets the sum over all.
-run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows);
+run::LossSum mean_loss(run::Executor& executor, const samples::SampleSource& source, const Rows& rows);
 
 // The same. Before each batch goes_on(rows done) is asked, which all ranks answer alike: at the first false it ends,
 // with nothing.
-std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
-                                            const std::function<bool(int64_t)>& goes_on);
+std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const samples::SampleSource& source,
+                                            const Rows& rows, const std::function<bool(int64_t)>& goes_on);
 
 }  // namespace kintsugi::evaluate

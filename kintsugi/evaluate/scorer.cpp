@@ -53,10 +53,12 @@ std::vector<Score> Scorer::score(std::span<const ScoredText> texts) {
     for (size_t i = ids.size() - static_cast<size_t>(texts[t].scored); i < ids.size(); ++i)
       labels_[t * columns + i - 1] = ids[i];
   }
+  const std::vector<int32_t> starts(batch * columns, 0);  // each text is one document
   kernels::Numbers numbers;
   executor_.run(program::Step::evaluate, numbers, [&](const run::Executor::Inputs& inputs) {
-    inputs.set("tokens", {tokens_, 0, sequence_}, kPadding);
-    inputs.set("labels", {labels_, 0, sequence_}, kPadding);
+    if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, sequence_}, kPadding);
+    if (inputs.has("labels")) inputs.set("labels", {labels_, 0, sequence_}, kPadding);
+    if (inputs.has("starts")) inputs.set("starts", {starts, 0, sequence_}, 0);
   });
   std::vector<double> values(3 * batch);  // [output batch]
   if (all_.rank() == from_) {

@@ -25,6 +25,14 @@ const Family& family(std::string_view name) {
   throw base::UserError("model", "no family \"{}\"; there are {}", name, names);
 }
 
+bool reads_tokens(const config::Model& model) {
+  return family(model.family).config.reads_tokens;
+}
+
+bool reads_images(const config::Model& model) {
+  return family(model.family).config.reads_images;
+}
+
 const config::Catalog& catalog() {
   static const std::vector<config::Family> rows = [] {
     std::vector<config::Family> list;

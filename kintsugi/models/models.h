@@ -16,6 +16,9 @@ Trunk perceptron(Builder& builder);
 std::span<const Family> families();
 // UserError for a name that is none of them.
 const Family& family(std::string_view name);
+// What samples are: tokens, images, or else rows of a table of numbers.
+bool reads_tokens(const config::Model& model);
+bool reads_images(const config::Model& model);
 
 // Models of the literature, as their papers or published weights give them.
 std::span<const config::NamedSize> named_sizes();

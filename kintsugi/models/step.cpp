@@ -25,6 +25,21 @@ DType dtype_of(const config::Settings& s) {
   return tensor::dtype_from(s.train.dtype);
 }
 
+// UserError for sizes that follow from data that was not opened.
+void require_sizes(const config::Model& m) {
+  const auto require = [&](std::string_view key, int64_t size) {
+    if (size < 1)
+      throw base::UserError("model", "model.{} of the {} model is {}: set it, or name the data that it follows from",
+                            key, m.family, size);
+  };
+  if (reads_tokens(m)) return require("vocab", m.vocab);
+  require("outputs", m.outputs);
+  if (!reads_images(m)) return require("features", m.features);
+  require("image_channels", m.image_channels);
+  require("image_height", m.image_height);
+  require("image_width", m.image_width);
+}
+
 Graph empty(std::string name, const StateTable& states, const graph::OpTable& operations = ops::operations()) {
   return Graph(std::move(name), operations, states);
 }
@@ -129,6 +144,7 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
                        BuildTrunk build, const graph::OpTable& operations = ops::operations()) {
   Graph g = empty("evaluate", states, operations);
   const Pass pass = evaluation_pass(s, batch, sequence);
+  require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
@@ -156,6 +172,7 @@ Graph scoring_graph(const config::Settings& s, StateTable& states, int64_t batch
 Graph generation_graph(const config::Settings& s, StateTable& states, const std::string& name, Pass pass) {
   pass.lora = &s.lora;
   Graph g = empty(name, states);
+  require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId x = g.op("take", {trunk.x});
@@ -190,6 +207,7 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                      .expert_bound = s.train.expert_bound,
                      .drops = s.train.expert_overflow == "drop",
                      .balance_weight = s.train.balance == "loss" ? s.train.balance_weight : 0.0};
+  require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
   const auto parts = [&](std::string_view name) {

@@ -49,7 +49,7 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
     if (!list.bound[c].fills) continue;
     const program::Call& call = list.calls->calls[c];
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
-    fill(context, Inputs(*this, *list.calls, call));
+    fill_inputs(*list.calls, call, fill, context);
   }
   device_->send(numbers);
   switch (way_of(list)) {

@@ -482,7 +482,7 @@ void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, con
     const program::Call& call = list.calls->calls[c];
     if (list.bound[c].fills) {
       if (recording) recording->begin_inputs(c);
-      fill(context, Inputs(*this, *list.calls, call));
+      fill_inputs(*list.calls, call, fill, context);
       if (recording) recording->end_inputs(c);
     }
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);

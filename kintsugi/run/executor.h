@@ -96,7 +96,8 @@ class Executor {
   bool has_input(program::Step step, std::string_view name) const;
   bool has_output(program::Step step, std::string_view name) const;  // on this stage
 
-  // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `size` numbers each.
+  // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `size` elements each. An
+  // input without the dim `batch` is one row.
   template <typename T>
   struct RowsOf {
     std::span<const T> values;
@@ -104,6 +105,14 @@ class Executor {
     int64_t size = 0;
   };
   using Rows = RowsOf<int32_t>;
+  // The same of any type; `padding` is one element.
+  struct TypedRows {
+    tensor::DType dtype = tensor::DType::f32;
+    std::span<const std::byte> values;
+    int64_t first = 0;
+    int64_t size = 0;
+    std::span<const std::byte> padding;
+  };
   // The inputs of the next call.
   class Inputs {
    public:
@@ -111,16 +120,26 @@ class Executor {
         : executor_(executor), list_(list), call_(call) {}
 
     int64_t micro_batch() const { return call_.micro_batch; }
+    // Whether the list has an input of that name on this stage.
+    bool has(std::string_view name) const;
     // Copies what this rank needs of an input, in each layout in which the call is the first to need it; `padding`
-    // fills positions that have no value.
-    void set(std::string_view name, const Rows& rows, int32_t padding) const { set_rows(name, rows, padding); }
-    void set(std::string_view name, const RowsOf<float>& rows, float padding) const { set_rows(name, rows, padding); }
+    // fills positions that have no value. InternalError if the list has no such input here, or one of another type or
+    // size.
+    void set(std::string_view name, const TypedRows& rows) const;
+    void set(std::string_view name, const Rows& rows, int32_t padding) const {
+      set(name, {tensor::DType::i32, std::as_bytes(rows.values), rows.first, rows.size, bytes_of(padding)});
+    }
+    void set(std::string_view name, const RowsOf<float>& rows, float padding) const {
+      set(name, {tensor::DType::f32, std::as_bytes(rows.values), rows.first, rows.size, bytes_of(padding)});
+    }
     // The whole of an input of the call. InternalError if it has none of that name.
     tensor::View view(std::string_view name) const;
 
    private:
     template <typename T>
-    void set_rows(std::string_view name, const RowsOf<T>& rows, T padding) const;
+    static std::span<const std::byte> bytes_of(const T& x) {
+      return std::as_bytes(std::span(&x, 1));
+    }
 
     const Executor& executor_;
     const program::CallList& list_;
@@ -134,7 +153,8 @@ class Executor {
 
   // Runs the calls of a list. On a device, `fill` is called for all of them first, then the host goes on while the
   // device works. On the host, before a call that needs inputs which were not filled yet, `fill` is called with them,
-  // and may set them and numbers. For a micro-batch without inputs that is its first call. Allocates nothing.
+  // and may set numbers. For a micro-batch without inputs that is its first call. Allocates nothing. InternalError if
+  // an input of the call is not set.
   using Fill = void (*)(const void* context, const Inputs& inputs);
   void run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
@@ -217,8 +237,13 @@ class Executor {
     program::Step step;
     std::string name;
     program::BufferId buffer;
-    int body;                        // the first to read it
-    tensor::DimIndex batch, column;  // of an input [batch] there is one column
+    int body;                // the first to read it
+    bool by_rows;            // its first dim is the batch
+    tensor::DimIndex batch;  // else one row
+    // The other dims. Adjacent ones of which the rank has all but the first whole are one.
+    std::vector<tensor::DimIndex> dims;
+    int64_t size;              // elements of a row of the whole
+    mutable bool set = false;  // since the last call to fill
   };
   // What is bound: a call with its body.
   struct Site {
@@ -243,6 +268,7 @@ class Executor {
                               device::Stream* stream);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
   void bind_inputs(const program::CallList& list);
+  void fill_inputs(const program::CallList& list, const program::Call& call, Fill fill, const void* context) const;
   const List& list_of(program::Step step) const;
   List& list_of(program::Step step) { return const_cast<List&>(std::as_const(*this).list_of(step)); }
   void stage_inputs();

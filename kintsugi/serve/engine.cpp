@@ -133,7 +133,7 @@ void Engine::run_list(Step step, std::span<const int32_t> ids, int64_t position,
   std::ranges::copy(ids, tokens_.begin());
   kernels::Numbers numbers = {.position = position, .last = std::ssize(ids) - 1};
   executor_.run(step, numbers, [&](const run::Executor::Inputs& inputs) {
-    inputs.set("tokens", {tokens_, 0, columns}, 0);
+    if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, columns}, 0);
   });
   step_ = step;
 }

@@ -115,7 +115,8 @@ class Comparer {
     for (int64_t step = 1; step <= o_.steps; ++step) {
       const double rate = learning_rate(s_.train, step - 1);
       for (LayoutRun* run : {&twin_, &layout_}) {
-        run->step(step - 1, rate, [&](int64_t m, data::BatchMemory& batch) { fill(*run, step - 1, m, batch); });
+        run->step(step - 1, rate, o_.data.parts(),
+                  [&](int64_t m, samples::BatchMemory& batch) { fill(*run, step - 1, m, batch); });
         tell();
       }
       // Where gradients overflow, which of them do is a matter of rounding, and the weights stay.
@@ -141,7 +142,7 @@ class Comparer {
     if (o_.progress) o_.progress(++parts_, 4 * o_.steps);
   }
 
-  void fill(const LayoutRun& run, int64_t step, int64_t m, data::BatchMemory& batch) const {
+  void fill(const LayoutRun& run, int64_t step, int64_t m, samples::BatchMemory& batch) const {
     const config::Settings one = twin_of(s_);
     const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
     o_.data.fill(static_cast<uint64_t>(step * s_.train.global_batch + m * rows), batch.view());

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "kintsugi/config/settings.h"
-#include "kintsugi/data/batch.h"
 #include "kintsugi/program/program.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::train {
 
 struct CompareOptions {
-  const config::Settings& settings;  // resolved, with a vocabulary
-  const data::SampleSource& data;    // sample n of the run; filled by several ranks at once
+  const config::Settings& settings;   // resolved, with a vocabulary
+  const samples::SampleSource& data;  // sample n of the run; filled by several ranks at once
   int64_t steps = 3;
   double tolerance = 1e-9;       // of gradients, relative to the norm of all, times the number of the step
   double loss_tolerance = 1e-9;  // of losses, relative to themselves, times the number of the step

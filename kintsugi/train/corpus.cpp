@@ -1,6 +1,7 @@
 #include "kintsugi/train/corpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/text/chat_template.h"
 #include "kintsugi/train/sample_texts.h"
 
@@ -73,14 +75,14 @@ Opened open(const config::Settings& s, const std::string& path, const std::strin
     opened.file.numbers = std::make_shared<const data::NumberTable>(table);
     identity.push_back({role, table, opened.file.numbers->fingerprint()});
   };
-  if (evaluate::reads_numbers(s.model)) {
+  if (!models::reads_tokens(s.model)) {
     open_table(path);
     return opened;
   }
   opened.file.tokens = std::make_shared<const data::TokenFile>(path);
   opened.summary = data::summarize(*opened.file.tokens, static_cast<int>(s.parallel.threads), stderr);
   identity.push_back({role, path, data::checked_fingerprint(*opened.file.tokens, opened.summary)});
-  if (!evaluate::has_labels(s.model)) return opened;
+  if (!samples::has_labels(s.model)) return opened;
   if (labels.empty())
     throw base::UserError("config",
                           "the objective \"{}\" needs labels of the documents of \"{}\": data.{}_labels names "
@@ -134,7 +136,7 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
   const config::Settings& s = resolved.settings;
   if (!opened.tokenizer_json.empty()) {
     const auto tokenizer = text::parse_tokenizer(opened.tokenizer_json, opened.tokenizer_path.string());
-    config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), evaluate::ids_of(*tokenizer));
+    config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), samples::ids_of(*tokenizer));
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
@@ -170,11 +172,58 @@ void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
 }
 
 // "" where all conversations are whole.
-std::string note_of(const data::ConversationSamples& samples, const data::Conversations& all) {
+std::string note_of(const samples::ConversationSamples& samples, const data::Conversations& all) {
   if (samples.dropped() == 0 && samples.cut() == 0) return "";
   return fmt::format(
       "\"{}\": of {} conversations {} are left out and {} cut, since they are longer than train.sequence",
       all.path().string(), all.size(), samples.dropped(), samples.cut());
+}
+
+// Opens all files of images as one set.
+Opened open_images(const std::vector<std::filesystem::path>& paths, const std::string& labels, DataRole role,
+                   DataIdentity& identity) {
+  Opened opened;
+  const images::Use use = role == DataRole::train ? images::Use::train : images::Use::evaluate;
+  opened.file.images = std::make_shared<const images::ImageSet>(paths, labels, use);
+  for (const images::ImageFile& file : opened.file.images->files())
+    identity.push_back({role, file.path().string(), file.fingerprint()});
+  return opened;
+}
+
+// Fills in what the images decide.
+void fit_images(config::Resolved& resolved, const DataFiles& opened) {
+  const images::ImageSet& train = *opened.train[0].file.images;
+  const bool given = resolved.origin("model.outputs").given();
+  if (train.dtype() != tensor::DType::u8)
+    throw base::UserError("images", "\"{}\" has images of {}; the model reads uint8, 0 to 255",
+                          train.files()[0].path().string(), name_of(train.dtype()));
+  config::fill_from_images(resolved, train.channels(), train.height(), train.width(), train.classes());
+  if (!given) train.require_all_classes(resolved.settings.model.outputs);
+  for (const Opened& validation : opened.validation) {
+    const images::ImageSet& set = *validation.file.images;
+    if (set.dtype() != train.dtype() || set.channels() != train.channels() || set.height() != train.height() ||
+        set.width() != train.width())
+      throw base::UserError("images",
+                            "images to validate on are {} x {} x {} of {}, those to train on {} x {} x {} of {}",
+                            set.channels(), set.height(), set.width(), name_of(set.dtype()), train.channels(),
+                            train.height(), train.width(), name_of(train.dtype()));
+  }
+}
+
+void open_image_files(const config::Settings& s, DataFiles& files) {
+  std::vector<std::filesystem::path> paths;
+  for (const config::DataSource& source : s.data.train) {
+    if (source.weight != s.data.train[0].weight)
+      throw base::UserError("config",
+                            "data.train: images are one set, of which each is seen once in an epoch; leave out "
+                            "the weight {} of \"{}\"",
+                            source.weight, source.path);
+    paths.emplace_back(source.path);
+  }
+  files.train.push_back(open_images(paths, s.data.train_labels, DataRole::train, files.identity));
+  for (const config::ValidationFile& file : s.data.validation)
+    files.validation.push_back(
+        open_images({file.path}, s.data.validation_labels, DataRole::validation, files.identity));
 }
 
 }  // namespace
@@ -183,6 +232,10 @@ DataFiles open_data_files(const config::Resolved& resolved) {
   config::require_data(resolved);
   const config::Settings& s = resolved.settings;
   DataFiles files;
+  if (models::reads_images(s.model)) {
+    open_image_files(s, files);
+    return files;
+  }
   CommonTokenizer tokenizer;
   std::optional<ChatFormat> chat;
   if (config::learns_conversations(s.data)) chat = chat_format(s);
@@ -191,7 +244,7 @@ DataFiles open_data_files(const config::Resolved& resolved) {
     files.train.back().file.weight = source.weight;
     tokenizer.add(files.train.back());
   }
-  if (s.data.validation.size() > 1 && evaluate::has_labels(s.model))
+  if (s.data.validation.size() > 1 && samples::has_labels(s.model))
     throw base::UserError("config",
                           "data.validation has {} files, and data.validation_labels is that of one; name one file",
                           s.data.validation.size());
@@ -215,21 +268,34 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   corpus.identity = opened.identity;
   corpus.tokenizer_json = opened.tokenizer_json;
   require_tokenizer_of_samples(s, opened.tokenizer_json);
-  evaluate::reads_numbers(s.model) ? fit_numbers(resolved, opened) : fit_tokens(resolved, opened);
-  std::vector<evaluate::DataFile> files;
+  if (models::reads_tokens(s.model))
+    fit_tokens(resolved, opened);
+  else if (models::reads_images(s.model))
+    fit_images(resolved, opened);
+  else
+    fit_numbers(resolved, opened);
+  std::vector<samples::DataFile> files;
   for (const Opened& train : opened.train) files.push_back(train.file);
   if (!opened.chat_template.empty()) config::fill_chat_template(resolved, opened.chat_template);
-  corpus.train = evaluate::training_samples(s, files);
-  if (const auto* packed = dynamic_cast<const data::ConversationSamples*>(corpus.train.get()))
+  corpus.train = samples::training_samples(s, files);
+  if (const auto* packed = dynamic_cast<const samples::ConversationSamples*>(corpus.train.get()))
     corpus.note = note_of(*packed, *files[0].conversations);
   for (size_t i = 0; i < opened.validation.size(); ++i)
     corpus.validation.push_back(
-        {s.data.validation[i].domain, evaluate::evaluation_samples(s, opened.validation[i].file, s.train.sequence)});
+        {s.data.validation[i].domain, samples::evaluation_samples(s, opened.validation[i].file, s.train.sequence)});
   return corpus;
 }
 
 Corpus open_corpus(config::Resolved& resolved) {
   return make_corpus(resolved, open_data_files(resolved));
+}
+
+void complete_from_data(config::Resolved& resolved) {
+  const std::vector<std::string> open = config::sizes_of_data(resolved);
+  if (open.empty()) return;
+  if (resolved.settings.data.train.empty() && !models::reads_tokens(resolved.settings.model))
+    throw base::UserError("config", "data.train is missing, from which {} would follow", fmt::join(open, ", "));
+  open_corpus(resolved);
 }
 
 }  // namespace kintsugi::train

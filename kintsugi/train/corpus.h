@@ -9,7 +9,7 @@
 
 #include "kintsugi/config/origin.h"
 #include "kintsugi/data/token_summary.h"
-#include "kintsugi/evaluate/samples.h"
+#include "kintsugi/samples/samples.h"
 #include "kintsugi/text/tokenizer.h"
 #include "kintsugi/train/data_identity.h"
 
@@ -18,7 +18,7 @@ namespace kintsugi::train {
 // The files of [data], opened.
 struct DataFiles {
   struct Opened {
-    evaluate::DataFile file;
+    samples::DataFile file;
     data::TokenSummary summary;  // of tokens
   };
   std::vector<Opened> train;
@@ -31,12 +31,12 @@ struct DataFiles {
 
 struct ValidationSamples {
   std::string domain;  // empty: it has no name, and there is no other
-  std::unique_ptr<data::FiniteSource> samples;
+  std::unique_ptr<samples::FiniteSource> samples;
 };
 
 struct Corpus {
   std::string tokenizer_json;  // empty: there is none beside the token files
-  std::unique_ptr<data::SampleSource> train;
+  std::unique_ptr<samples::SampleSource> train;
   std::vector<ValidationSamples> validation;
   DataIdentity identity;
   std::string note;  // what is left out of the data to train on; empty: nothing
@@ -46,11 +46,15 @@ struct Corpus {
 // that is known.
 DataFiles open_data_files(const config::Resolved& resolved);
 
-// Fills model.vocab from the tokenizer beside the files, and checks that every token has a row in the vocabulary.
+// Fills in the sizes of the model that follow from the data (config::sizes_of_data), and checks those that are given.
 // UserError for what does not fit.
 Corpus make_corpus(config::Resolved& resolved, const DataFiles& files);
 
 // Both.
 Corpus open_corpus(config::Resolved& resolved);
+
+// Completes the configuration: fills in the sizes of the model that follow from its data, which is opened only if there
+// are any. UserError where they are not known and no data is named.
+void complete_from_data(config::Resolved& resolved);
 
 }  // namespace kintsugi::train

@@ -8,10 +8,10 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/safetensors_header.h"
 #include "kintsugi/config/choices.h"
-#include "kintsugi/data/batch.h"
 #include "kintsugi/exchange/strides.h"
 #include "kintsugi/exchange/weight_map.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/samples/batch.h"
 #include "kintsugi/train/layout_run.h"
 
 namespace kintsugi::train {
@@ -101,34 +101,45 @@ void require_fit(const config::Settings& s, const Samples& samples) {
   each(numbers, samples.numbers.size(), numbers ? s.model.outputs : 0, "numbers");
 }
 
-void fill(const config::Settings& s, const Samples& samples, data::BatchMemory& batch) {
+template <typename T>
+void copy(const std::vector<T>& from, std::span<T> to) {
+  base::require(from.size() == to.size(), kWhere, "{} values for {}", from.size(), to.size());
+  std::ranges::copy(from, to.begin());
+}
+
+void fill(const config::Settings& s, const Samples& samples, samples::BatchMemory& batch) {
   const auto sequence = static_cast<size_t>(samples.sequence);
   const config::Objective objective = config::objective(s.model);
-  batch.tokens = samples.ids;
+  const std::span<int32_t> labels = batch.get<int32_t>("labels"), starts = batch.get<int32_t>("starts"),
+                           classes = batch.get<int32_t>("classes");
+  copy(samples.ids, batch.get<int32_t>("tokens"));
   if (objective == config::Objective::next) {
-    batch.labels.assign(samples.ids.begin() + 1, samples.ids.end());
-    batch.labels.push_back(data::kIgnored);
-    for (size_t i = sequence - 1; i < batch.labels.size(); i += sequence) batch.labels[i] = data::kIgnored;
+    for (size_t i = 0; i < labels.size(); ++i)
+      labels[i] = (i + 1) % sequence == 0 ? samples::kIgnored : samples.ids[i + 1];
   } else if (config::of_tokens(objective)) {
-    batch.labels = samples.labels.empty() ? samples.ids : samples.labels;
+    copy(samples.labels.empty() ? samples.ids : samples.labels, labels);
   }
   // Padding is a document of its own.
-  for (size_t i = 0; i < batch.starts.size(); ++i) {
+  for (size_t i = 0; i < starts.size(); ++i) {
     const bool padding = samples.ids[i] < 0, begins = i % sequence == 0 || samples.ids[i - 1] >= 0;
-    batch.starts[i] = !padding ? 0 : begins ? static_cast<int32_t>(i % sequence) : batch.starts[i - 1];
+    starts[i] = !padding ? 0 : begins ? static_cast<int32_t>(i % sequence) : starts[i - 1];
   }
-  if (!samples.types.empty()) batch.types = samples.types;
-  if (!samples.classes.empty())
-    batch.classes = samples.classes;
+  // Without token types the model does not read those of the samples.
+  const std::span<int32_t> types = batch.get<int32_t>("types");
+  if (!samples.types.empty() && !types.empty())
+    copy(samples.types, types);
   else
-    std::ranges::fill(batch.classes, data::kIgnored);
-  const auto counted = [](const std::vector<int32_t>& labels) {
-    return static_cast<float>(std::ranges::count_if(labels, [](int32_t label) { return label >= 0; }));
+    std::ranges::fill(types, 0);
+  if (!samples.classes.empty() && !classes.empty())
+    copy(samples.classes, classes);
+  else
+    std::ranges::fill(classes, samples::kIgnored);
+  const auto counted = [](std::span<const int32_t> list) {
+    return static_cast<float>(std::ranges::count_if(list, [](int32_t label) { return label >= 0; }));
   };
   const bool two = objective == config::Objective::masked_next;
-  const float classes = std::max(counted(batch.classes), 1.0f);
-  std::ranges::fill(batch.weights, two ? counted(batch.labels) / classes : 1.0f);
-  if (!samples.numbers.empty()) batch.targets = samples.numbers;
+  std::ranges::fill(batch.get<float>("weights"), two ? counted(labels) / std::max(counted(classes), 1.0f) : 1.0f);
+  if (!samples.numbers.empty()) copy(samples.numbers, batch.get<float>("targets"));
 }
 
 // All samples in one pass, without dropout; the loss is that of the objective alone.
@@ -181,7 +192,7 @@ Inspection inspect(config::Settings settings, const Samples& samples, const std:
   settings = one_pass(std::move(settings), samples);
   LayoutRun run(settings, std::nullopt, {}, comm::thread_worlds, models::Logits::kept);
   for (int rank = 0; rank < run.ranks(); ++rank) load(run.executor(rank));
-  run.step(0, 0.0, [&](int64_t, data::BatchMemory& batch) { fill(settings, samples, batch); });
+  run.step(0, 0.0, [&](int64_t, samples::BatchMemory& batch) { fill(settings, samples, batch); });
   Inspection found;
   found.loss = run.loss();
   const config::Objective objective = config::objective(settings.model);

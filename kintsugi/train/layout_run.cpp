@@ -17,9 +17,10 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
                      const comm::MakeWorlds& make_worlds, models::Logits logits, models::BuildTrunk build)
-    : settings_(settings), kernels_(build::kernels_to_run(settings)) {
+    : settings_(settings), parts_(parts_of(settings)), kernels_(build::kernels_to_run(settings)) {
   std::vector<program::Program> stages = build::build_programs(
       settings_, models::build_training(settings_, logits, build), *kernels_, plan ? *plan : build::plan_of(settings_));
+  if (!build) evaluate::require_inputs(stages, program::Step::train, parts_);
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
@@ -44,18 +45,17 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
 
 LayoutRun::~LayoutRun() = default;
 
-void LayoutRun::step(int64_t step, double learning_rate,
-                     const std::function<void(int64_t, data::BatchMemory&)>& batch) {
+void LayoutRun::step(int64_t step, double learning_rate, const samples::Parts& parts,
+                     const std::function<void(int64_t, samples::BatchMemory&)>& batch) {
   const int64_t rows = build::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
     kernels::Numbers numbers = {
         .seed = settings_.train.seed, .step = step, .batch_rows = rows, .learning_rate = learning_rate};
-    const data::RowSizes sizes = row_of(settings_);
-    data::BatchMemory whole(rows, sizes);
+    samples::BatchMemory whole(rows, parts);
     executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
       batch(inputs.micro_batch(), whole);
-      evaluate::set_inputs(inputs, whole.view(), 0, sizes);
+      evaluate::set_inputs(inputs, whole.view(), 0);
     });
   });
 }

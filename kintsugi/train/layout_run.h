@@ -13,10 +13,10 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
-#include "kintsugi/data/batch.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::train {
 
@@ -38,7 +38,12 @@ class LayoutRun {
 
   // One step; `batch` gives micro-batch m of the step, of all ranks together, the same for every rank, and is called by
   // each.
-  void step(int64_t step, double learning_rate, const std::function<void(int64_t m, data::BatchMemory&)>& batch);
+  void step(int64_t step, double learning_rate, const std::function<void(int64_t m, samples::BatchMemory&)>& batch) {
+    this->step(step, learning_rate, parts_, batch);
+  }
+  // The same for batches of other parts than what the model reads: those of a source, some of which are optional.
+  void step(int64_t step, double learning_rate, const samples::Parts& parts,
+            const std::function<void(int64_t m, samples::BatchMemory&)>& batch);
 
   double loss() const;    // the mean of the last step
   double tokens() const;  // that it is the mean of
@@ -52,6 +57,7 @@ class LayoutRun {
       const std::function<bool(const program::StateInfo&)>& wanted) const;
 
   config::Settings settings_;
+  samples::Parts parts_;
   std::unique_ptr<kernels::KernelSet> kernels_;
   std::vector<std::unique_ptr<comm::World>> worlds_;
   std::vector<std::unique_ptr<base::ThreadTeam>> teams_;

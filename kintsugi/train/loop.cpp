@@ -13,16 +13,16 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/timeout_message.h"
-#include "kintsugi/data/loader.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/samples/loader.h"
+#include "kintsugi/samples/spread_samples.h"
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/planned_step.h"
 #include "kintsugi/train/sample_texts.h"
-#include "kintsugi/train/spread_samples.h"
 #include "kintsugi/train/step_traces.h"
 
 namespace kintsugi::train {
@@ -36,20 +36,18 @@ double seconds_since(Clock::time_point t) {
 
 // The data that a rank reads for its steps.
 struct Inputs {
-  data::Share share;
-  data::RowSizes row;
-  std::vector<data::BatchMemory> batches;  // of a step: a stage with several chunks needs each once for each chunk
-  data::Loader loader;
+  samples::Share share;
+  std::vector<samples::BatchMemory> batches;  // of a step: a stage with several chunks needs each once for each chunk
+  samples::Loader loader;
 };
 
 Inputs open_inputs(const Rank& rank, int64_t first_step) {
   const config::Settings& s = rank.settings();
-  const data::Share share = share_of(*rank.executor, s);
-  const data::RowSizes row = rank.corpus.train->row();
-  std::vector<data::BatchMemory> batches;
-  for (int64_t m = 0; m < build::micro_batches(s); ++m) batches.emplace_back(share.micro_batch, row);
+  const samples::Share share = share_of(*rank.executor, s);
+  std::vector<samples::BatchMemory> batches;
+  for (int64_t m = 0; m < build::micro_batches(s); ++m)
+    batches.emplace_back(share.micro_batch, rank.corpus.train->parts());
   return {.share = share,
-          .row = row,
           .batches = std::move(batches),
           .loader = {*rank.corpus.train,
                      {.share = share,
@@ -72,11 +70,11 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
   } catch (const comm::SharedError&) {  // the loss is what the run ends of
   }
   const config::Settings& s = rank.settings();
-  data::BatchMemory batch(inputs.share.micro_batch, inputs.row);
+  samples::BatchMemory batch(inputs.share.micro_batch, rank.corpus.train->parts());
   const std::string where =
       find_bad(*rank.executor, *rank.all, numbers_of(s, step), [&](const run::Executor::Inputs& to) {
         rank.corpus.train->fill(inputs.share.first_sample(static_cast<uint64_t>(step), to.micro_batch()), batch.view());
-        evaluate::set_inputs(to, batch.view(), inputs.share.place(0), inputs.row);
+        evaluate::set_inputs(to, batch.view(), inputs.share.place(0));
       });
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
@@ -104,7 +102,7 @@ class DataFailure : public base::UserError {
   throw DataFailure("train", "{}: {}", when, at == what.npos ? what : what.substr(at + 2));
 }
 
-const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
+const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   try {
     return inputs.loader.next();
   } catch (const base::UserError& error) {
@@ -113,14 +111,15 @@ const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
 }
 
 // Validation samples, with the errors of training.
-class SamplesWithin : public data::FiniteSource {
+class SamplesWithin : public samples::FiniteSource {
  public:
-  SamplesWithin(const data::FiniteSource& samples, const Progress& progress) : samples_(samples), progress_(progress) {}
+  SamplesWithin(const samples::FiniteSource& samples, const Progress& progress)
+      : samples_(samples), progress_(progress) {}
 
   uint64_t num_samples() const override { return samples_.num_samples(); }
 
-  data::RowSizes row() const override { return samples_.row(); }
-  void fill(uint64_t sample, const data::BatchView& batch) const override {
+  const samples::Parts& parts() const override { return samples_.parts(); }
+  void fill(uint64_t sample, const samples::BatchView& batch) const override {
     try {
       samples_.fill(sample, batch);
     } catch (const base::UserError& error) {
@@ -129,7 +128,7 @@ class SamplesWithin : public data::FiniteSource {
   }
 
  private:
-  const data::FiniteSource& samples_;
+  const samples::FiniteSource& samples_;
   const Progress& progress_;
 };
 
@@ -171,7 +170,7 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
     for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
-    evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
+    evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0));
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
   executor.ask(numbers_of_step(s, executor.program()));
@@ -278,7 +277,7 @@ class Goes {
 };
 
 // How many samples of a validation file are evaluated, in whatever layout.
-int64_t evaluated_samples(const config::Settings& s, const data::FiniteSource& source) {
+int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource& source) {
   const int64_t batch = s.train.global_batch, batches = s.train.evaluate_batches;
   const auto all = static_cast<int64_t>(source.num_samples());
   return batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
@@ -297,7 +296,7 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
   for (const ValidationSamples& file : rank.corpus.validation) {
     const SamplesWithin source(*file.samples, progress);
     const int64_t samples = evaluated_samples(s, source);
-    const SpreadSamples spread(source, static_cast<uint64_t>(samples));
+    const samples::SpreadSamples spread(source, static_cast<uint64_t>(samples));
     const auto goes_on = [&](int64_t done) {
       if (options.observer) options.observer->validating(before + done, all);
       return goes.on();

@@ -50,7 +50,7 @@ class ProfiledRank {
                             .offload_folder = offload_folder(),
                             .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
     executor.initialize(settings_.train.seed);
-    data::BatchMemory batch(share_of(executor, settings_).micro_batch, row_of(settings_));
+    samples::BatchMemory batch(share_of(executor, settings_).micro_batch, parts_of(settings_));
     RandomSamples(settings_).fill(share_of(executor, settings_).first_sample(0, 0), batch.view());
     const ClockOffset clock = clock_offset(*all_);
     StepProfiler profiler(executor, *all_, clock, true);
@@ -98,16 +98,15 @@ class ProfiledRank {
     return {.flops = of_all[0], .product_flops = of_all[1], .bytes = of_all[2]};
   }
 
-  void run_step(run::Executor& executor, data::BatchMemory& batch, int64_t step) {
+  void run_step(run::Executor& executor, samples::BatchMemory& batch, int64_t step) {
     kernels::Numbers numbers = {.seed = settings_.train.seed,
                                 .step = step,
                                 .batch_rows = build::samples_of_pass(settings_),
                                 .learning_rate = settings_.train.learning_rate};
-    const data::Share share = share_of(executor, settings_);
-    const data::RowSizes row = row_of(settings_);
+    const samples::Share share = share_of(executor, settings_);
     all_->wait(all_->barrier());
     executor.run(program::Step::train, numbers,
-                 [&](const run::Executor::Inputs& to) { evaluate::set_inputs(to, batch.view(), share.place(0), row); });
+                 [&](const run::Executor::Inputs& to) { evaluate::set_inputs(to, batch.view(), share.place(0)); });
   }
 
   int64_t first_of_all(int64_t time) {

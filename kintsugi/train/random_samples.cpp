@@ -9,33 +9,38 @@
 namespace kintsugi::train {
 
 RandomSamples::RandomSamples(const config::Settings& s)
-    : row_(row_of(s)),
+    : parts_(parts_of(s)),
       vocab_(static_cast<uint32_t>(s.model.vocab)),
       types_(static_cast<uint32_t>(std::max<int64_t>(s.model.token_types, 1))),
       classes_(config::objective(s.model) == config::Objective::classes ? static_cast<uint32_t>(s.model.outputs) : 2),
       seed_(s.train.seed) {}
 
-void RandomSamples::fill(uint64_t first, const data::BatchView& batch) const {
+void RandomSamples::fill(uint64_t first, const samples::BatchView& batch) const {
   const auto key = kernels::random_key(seed_, "samples"), other = kernels::random_key(seed_, "documents"),
              labels = kernels::random_key(seed_, "labels"), numbers = kernels::random_key(seed_, "numbers");
-  data::for_each_row(batch, row_, [&](size_t row, const data::BatchView& view) {
+  samples::for_each_row(batch, parts_, [&](uint64_t row, const samples::BatchView& view) {
     const uint64_t sample = first + row;
     const auto token = [&](uint32_t at) { return kernels::random_word(key, sample, at); };
-    for (uint32_t i = 0; i < view.tokens.size(); ++i) view.tokens[i] = static_cast<int32_t>(token(i) % vocab_);
-    for (uint32_t i = 0; i < view.labels.size(); ++i) {
-      const uint32_t next = token(i + 1);
-      view.labels[i] = next / vocab_ % 16 == 0 ? data::kIgnored : static_cast<int32_t>(next % vocab_);
+    const std::span<int32_t> tokens = view.get<int32_t>("tokens"), next = view.get<int32_t>("labels"),
+                             starts = view.get<int32_t>("starts"), types = view.get<int32_t>("types");
+    for (uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(token(i) % vocab_);
+    for (uint32_t i = 0; i < next.size(); ++i) {
+      const uint32_t drawn = token(i + 1);
+      next[i] = drawn / vocab_ % 16 == 0 ? samples::kIgnored : static_cast<int32_t>(drawn % vocab_);
     }
     const uint32_t second =
-        view.starts.empty() ? 0 : kernels::random_word(other, sample, 0) % static_cast<uint32_t>(view.starts.size());
-    for (uint32_t i = 0; i < view.starts.size(); ++i) view.starts[i] = i < second ? 0 : static_cast<int32_t>(second);
-    for (uint32_t i = 0; i < view.types.size(); ++i)
-      view.types[i] = static_cast<int32_t>(i * types_ / view.types.size());
-    for (int32_t& c : view.classes) c = static_cast<int32_t>(kernels::random_word(labels, sample, 0) % classes_);
-    std::ranges::fill(view.weights, 1.0f);
+        starts.empty() ? 0 : kernels::random_word(other, sample, 0) % static_cast<uint32_t>(starts.size());
+    for (uint32_t i = 0; i < starts.size(); ++i) starts[i] = i < second ? 0 : static_cast<int32_t>(second);
+    for (uint32_t i = 0; i < types.size(); ++i) types[i] = static_cast<int32_t>(i * types_ / types.size());
+    for (int32_t& c : view.get<int32_t>("classes"))
+      c = static_cast<int32_t>(kernels::random_word(labels, sample, 0) % classes_);
+    std::ranges::fill(view.get<float>("weights"), 1.0f);
+    uint32_t pixel = 0;
+    for (uint8_t& x : view.get<uint8_t>("images"))
+      x = static_cast<uint8_t>(kernels::random_word(numbers, sample, pixel++) >> 24);
     uint32_t at = 0;
-    for (const std::span<float> list : {view.features, view.targets})
-      for (float& x : list)  // -1 to 1
+    for (const std::string_view name : {"features", "targets"})
+      for (float& x : view.get<float>(name))  // -1 to 1
         x = static_cast<float>(static_cast<int32_t>(kernels::random_word(numbers, sample, at++))) * 0x1p-31f;
   });
 }

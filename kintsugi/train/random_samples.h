@@ -2,21 +2,21 @@
 #pragma once
 
 #include "kintsugi/config/settings.h"
-#include "kintsugi/data/batch.h"
+#include "kintsugi/samples/batch.h"
 
 namespace kintsugi::train {
 
 // Of all parts that the model reads. Every token is equally likely, keyed by (seed, sample, position). One label in
 // sixteen is not counted, and if a batch has starts of documents, each sample has two documents.
-class RandomSamples : public data::SampleSource {
+class RandomSamples : public samples::SampleSource {
  public:
   explicit RandomSamples(const config::Settings& settings);
 
-  data::RowSizes row() const override { return row_; }
-  void fill(uint64_t first, const data::BatchView& batch) const override;
+  const samples::Parts& parts() const override { return parts_; }
+  void fill(uint64_t first, const samples::BatchView& batch) const override;
 
  private:
-  data::RowSizes row_;
+  samples::Parts parts_;
   uint32_t vocab_, types_, classes_;
   uint64_t seed_;
 };

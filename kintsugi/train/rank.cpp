@@ -11,6 +11,7 @@
 #include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/worlds.h"
@@ -99,6 +100,9 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
     if (rank.kernels->device()) comm::require_known_way(world);
   });
   std::vector<Program> stages = agreed_programs(rank, options);
+  evaluate::require_inputs(stages, program::Step::train, rank.corpus.train->parts());
+  for (const ValidationSamples& validation : rank.corpus.validation)
+    evaluate::require_inputs(stages, program::Step::evaluate, validation.samples->parts());
   rank.step_flops = flops_of_step(stages);
   comm::together(*rank.all, [&] {
     if (options.plan && rank.leads()) rank.planned_seconds = options.plan(stages);

@@ -138,7 +138,7 @@ TEST_P(CublasLt, ChoosesAlgorithmsOnceForAll) {
   EXPECT_TRUE(standin().measured.empty());  // where no file keeps them, the library's first is taken
   EXPECT_GE(bound, before);
   for (int64_t step = 0; step < 3; ++step)
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
   EXPECT_GT(standin().calls.size(), 0u);
   EXPECT_EQ(standin().requests, bound);
 }
@@ -168,7 +168,7 @@ TEST(CublasLtProducts, DoGelu) {
     s.model.activation = e.activation;
     standin().calls.clear();
     train::LayoutRun run(s);
-    run.step(0, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, 0, m, batch); });
+    run.step(0, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, 0, m, batch); });
     int64_t kept = 0, gradients = 0;
     for (const Call& call : standin().calls) {
       kept += call.gelu, gradients += call.gelu_gradient;

@@ -117,7 +117,7 @@ TEST_P(Cudnn, PlansOnceForAll) {
   const int64_t bound = standin().plans;
   EXPECT_TRUE(standin().calls.empty());
   for (int64_t step = 0; step < 2; ++step)
-    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
   EXPECT_GT(standin().calls.size(), 0u);
   EXPECT_EQ(standin().plans, bound);
 }
@@ -157,7 +157,7 @@ TEST(CudnnShares, OfSamplesAndHeads) {
 TEST(CudnnStrides, OfGradientsSideBySide) {
   const config::Settings s = settings_of({"gpt", "bf16", "sequence=32"});
   train::LayoutRun run(s);
-  run.step(0, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, 0, m, batch); });
+  run.step(0, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, 0, m, batch); });
   int64_t wide = 0;
   for (const cudnn::Tensor& tensor : standin().calls.back().tensors)
     wide += tensor.strides[2] == (s.model.heads + 2 * s.model.kv_heads) * s.model.head_dim;

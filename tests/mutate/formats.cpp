@@ -24,6 +24,8 @@
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/exchange/export_folder.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/images/image_file.h"
+#include "kintsugi/images/test_images.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/report/run_page.h"
@@ -101,6 +103,23 @@ void prepare(const std::string& input, const std::string& field, const std::stri
 void make_tokens(const std::string& tokenizer, int sample) {
   make_text(sample);
   prepare("text.txt", "", tokenizer, "corpus");
+}
+
+void make_cifar(int sample) {
+  write("images.bin", images::cifar_file(sample == 0 ? std::vector<int>{1, 9} : std::vector<int>{0, 40}, sample + 1));
+}
+
+void make_idx(int sample) {
+  const auto count = static_cast<uint32_t>(2 + sample);
+  write("x-images-idx3", images::idx_file({count, 3, 4}, images::test_pixels(0, 12 * count)));
+  write("x-labels-idx1", images::idx_file({count}, std::string(count, '\2')));
+}
+
+void make_npy(int sample) {
+  write("images.npy", sample == 0 ? images::npy_file("|u1", "(2, 3, 5, 4)", images::test_pixels(0, 120))
+                                  : images::npy_file("<f4", "(3, 2, 5)", images::test_pixels(0, 120)));
+  write("labels.npy", sample == 0 ? images::npy_file("<i4", "(2,)", std::string{1, 0, 0, 0, 0, 0, 0, 0})
+                                  : images::npy_file("|u1", "(3,)", std::string{2, 0, 1}));
 }
 
 void make_config(int sample) {
@@ -304,10 +323,29 @@ void read_text() {
 void read_tokens() {
   config::Resolved resolved = config::load("run.toml", models::catalog(), {}, 1);
   const train::Corpus corpus = train::open_corpus(resolved);
-  data::BatchMemory batch(1, corpus.train->row());
+  samples::BatchMemory batch(1, corpus.train->parts());
   for (uint64_t sample = 0; sample < 20; ++sample) corpus.train->fill(sample, batch.view());
   for (const train::ValidationSamples& file : corpus.validation)
     for (uint64_t sample = 0; sample < file.samples->num_samples(); ++sample) file.samples->fill(sample, batch.view());
+}
+
+void read_images(const fs::path& path, const fs::path& labels) {
+  const images::ImageFile file(path, labels);
+  std::vector<std::byte> image(static_cast<size_t>(file.bytes_per_image()));
+  for (int64_t i = 0; i < file.size(); ++i) {
+    file.read(i, image);
+    if (file.label(i) < 0 || file.label(i) >= file.classes())
+      throw base::InternalError("mutate", "a label of {}", file.label(i));
+  }
+}
+void read_cifar() {
+  read_images("images.bin", "");
+}
+void read_idx() {
+  read_images("x-images-idx3", "");
+}
+void read_npy() {
+  read_images("images.npy", "labels.npy");
 }
 
 void read_index() {
@@ -503,6 +541,13 @@ std::span<const Format> formats() {
        fix_tokens},
       {"cluster.toml", make_cluster, {{"cluster.toml", kText}}, read_cluster, {"plan run.toml --cluster cluster.toml"}},
       {"csv", make_table, {{"pairs.csv", kText}}, read_tokens, {"check run.toml"}},
+      {"cifar", make_cifar, {{"images.bin", kBinary}}, read_cifar, {"show images.bin"}},
+      {"idx", make_idx, {{"x-images-idx3", kBinary}, {"x-labels-idx1", kBinary}}, read_idx, {"show x-images-idx3"}},
+      {"npy",
+       make_npy,
+       {{"images.npy", kBinary}, {"labels.npy", kBinary}},
+       read_npy,
+       {"show images.npy --labels labels.npy"}},
       {"index.json",
        make_run,
        {{"run/step_00000003/index.json", kText}, {"run/step_00000003/index.xxh3", kText}},

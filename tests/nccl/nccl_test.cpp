@@ -134,7 +134,7 @@ TEST_P(Nccl, StepsThatAreCapturedHaveTheSameBits) {
     for (int rank = 0; looks && rank < run.ranks(); ++rank) run.executor(rank).watch = [](const auto&) {};
     std::vector<double> all;
     for (int64_t step = 0; step < 4; ++step) {
-      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+      run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
       all.push_back(run.loss());
     }
     for (int rank = 0; rank < run.ranks(); ++rank)
@@ -183,7 +183,7 @@ TEST(NcclInRankOrder, TheMemoryIsThatOfThePlan) {
     }
     EXPECT_EQ(allocated().device - before, planned);
     for (int64_t step = 0; step < 3; ++step)
-      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+      run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
     EXPECT_EQ(allocated().device - before, planned);
   }
 }

@@ -1,0 +1,188 @@
+#include "kintsugi/images/image_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/data/number_table.h"
+#include "kintsugi/images/array_file.h"
+
+namespace kintsugi::images {
+namespace {
+
+constexpr int64_t kCifarImage = 3 * 32 * 32;
+
+struct Cifar {
+  const char* name;
+  int64_t labels;  // bytes before the image, the last of which is the label
+  int64_t classes;
+
+  int64_t record() const { return labels + kCifarImage; }
+};
+constexpr std::array kCifars = {Cifar{"CIFAR-10", 1, 10}, Cifar{"CIFAR-100", 2, 100}};
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  throw base::UserError("images", "\"{}\" {}", path.string(), what);
+}
+
+// The labels of all records.
+std::vector<int32_t> labels_of(const ByteFile& file, const Cifar& cifar) {
+  std::vector<int32_t> labels(static_cast<size_t>(file.size() / cifar.record()));
+  std::byte label{};
+  for (size_t i = 0; i < labels.size(); ++i) {
+    file.read_at(static_cast<int64_t>(i) * cifar.record() + cifar.labels - 1, {&label, 1});
+    labels[i] = std::to_integer<int32_t>(label);
+  }
+  return labels;
+}
+
+// The first label that is out of range, or the end.
+auto first_bad(const std::vector<int32_t>& labels, int64_t classes) {
+  return std::ranges::find_if(labels, [&](int32_t label) { return label >= classes; });
+}
+
+bool is_channels(int64_t size) {
+  return size >= 1 && size <= 4;
+}
+
+}  // namespace
+
+bool is_image_file(const std::filesystem::path& path) {
+  const ByteFile file(path);
+  return is_npy(file) || is_idx(file) || (file.size() > 0 && std::ranges::any_of(kCifars, [&](const Cifar& cifar) {
+                                            return file.size() % cifar.record() == 0;
+                                          }));
+}
+
+ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels)
+    : bytes_(std::make_shared<const ByteFile>(path)) {
+  // The first bytes of a record may look like an idx header.
+  const bool records = std::ranges::any_of(kCifars, [&](const Cifar& c) { return bytes_->size() % c.record() == 0; });
+  if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records))
+    open_arrays(labels);
+  else if (labels.empty())
+    open_cifar();
+  else
+    fail(path, fmt::format("holds the labels of its images; leave out \"{}\"", labels.string()));
+}
+
+void ImageFile::open_cifar() {
+  const int64_t size = bytes_->size();
+  const Cifar* found = nullptr;
+  for (const Cifar& cifar : kCifars) {
+    if (size == 0 || size % cifar.record() != 0) continue;
+    std::vector<int32_t> labels = labels_of(*bytes_, cifar);
+    // A file of 3,073 x 3,074 bytes may be either: the labels decide.
+    if (found && first_bad(labels, cifar.classes) != labels.end()) continue;
+    if (found && first_bad(labels_, found->classes) == labels_.end())
+      fail(path(), "may be CIFAR-10 or CIFAR-100 by its size and labels; give an npy file");
+    found = &cifar;
+    labels_ = std::move(labels);
+  }
+  if (!found)
+    fail(path(), fmt::format("is no npy or idx file, and its {} bytes are no multiple of 3,073 or 3,074, a record of "
+                             "CIFAR-10 or CIFAR-100: it is truncated, or of another format",
+                             base::group_digits(size)));
+  if (const auto bad = first_bad(labels_, found->classes); bad != labels_.end())
+    fail(path(), fmt::format("record {} has the label {}; those of {} are 0 to {}", bad - labels_.begin(), *bad,
+                             found->name, found->classes - 1));
+  format_ = found->name;
+  classes_ = found->classes;
+  channels_ = 3;
+  height_ = width_ = 32;
+  begin_ = found->labels;
+  stride_ = found->record();
+}
+
+void ImageFile::open_arrays(const std::filesystem::path& labels) {
+  const ArrayFile array = open_array(bytes_);
+  format_ = array.format;
+  begin_ = array.begin;
+  const auto shape = fmt::format("[{}] of {}", fmt::join(array.shape, " "), array.type);
+  if (array.type == "|u1")
+    dtype_ = tensor::DType::u8;
+  else if (array.type == "<f4")
+    dtype_ = tensor::DType::f32;
+  else
+    fail(path(), fmt::format("holds {}; images are uint8 (|u1) or fp32 (<f4)", shape));
+  const std::vector<int64_t>& s = array.shape;
+  if (s.size() != 3 && s.size() != 4)
+    fail(path(),
+         fmt::format("holds {}; images are [image height width], [image height width channel] or [image channel "
+                     "height width]",
+                     shape));
+  if (std::ranges::find(s, 0) != s.end()) fail(path(), fmt::format("holds {}: no image", shape));
+  if (s.size() == 4) {
+    const bool first = is_channels(s[1]), last = is_channels(s[3]);
+    if (first == last)
+      fail(path(),
+           fmt::format("holds {}; either the second or the last size must be a number of channels, 1 to 4", shape));
+    channels_last_ = last;
+    channels_ = last ? s[3] : s[1];
+    height_ = last ? s[1] : s[2];
+    width_ = last ? s[2] : s[3];
+  } else {
+    channels_ = 1;
+    height_ = s[1];
+    width_ = s[2];
+  }
+  stride_ = bytes_per_image();
+  read_label_file(labels, s[0]);
+  classes_ = *std::ranges::max_element(labels_) + 1;
+}
+
+void ImageFile::read_label_file(const std::filesystem::path& given, int64_t images) {
+  labels_path_ = given;
+  if (given.empty()) {
+    const std::string name = path().filename().string();
+    const size_t at = name.find("images-idx3");
+    if (at != name.npos) {
+      std::string of_labels = name;
+      labels_path_ = path().parent_path() / of_labels.replace(at, 11, "labels-idx1");
+    }
+    if (at == name.npos || !std::filesystem::exists(labels_path_))
+      fail(path(), fmt::format("has no labels{}; data.train_labels or data.validation_labels names their file",
+                               at == name.npos ? "" : fmt::format(": \"{}\" does not exist", labels_path_.string())));
+  }
+  const auto file = std::make_shared<const ByteFile>(labels_path_);
+  labels_fingerprint_ = file->fingerprint();
+  if (is_npy(*file) || is_idx(*file)) {
+    labels_ = read_labels(open_array(file));
+  } else {
+    const data::NumberTable table(labels_path_);
+    if (table.columns() != 1)
+      fail(labels_path_, fmt::format("has {} numbers a line; an image has one label", table.columns()));
+    table.require_classes(0, 0);
+    for (int64_t i = 0; i < table.rows(); ++i) labels_.push_back(static_cast<int32_t>(table.row(i)[0]));
+  }
+  if (std::ssize(labels_) != images)
+    fail(labels_path_,
+         fmt::format("has {} labels, \"{}\" {} images; each has one", labels_.size(), path().string(), images));
+}
+
+void ImageFile::read(int64_t i, std::span<std::byte> to) const {
+  base::require(i >= 0 && i < size() && std::ssize(to) == bytes_per_image(), "images",
+                "image {} of {} is read into {} bytes", i, size(), to.size());
+  const int64_t at = begin_ + i * stride_;
+  if (!channels_last_ || channels_ == 1) return bytes_->read_at(at, to);
+  std::array<std::byte, 6144> block;  // whole pixels of 1 to 4 channels of 1 or 4 bytes
+  const int64_t element = tensor::size_of(dtype_), pixel = channels_ * element, plane = height_ * width_;
+  const int64_t most = std::ssize(block) / pixel;
+  for (int64_t first = 0; first < plane; first += most) {
+    const int64_t count = std::min(most, plane - first);
+    bytes_->read_at(at + first * pixel, std::span(block).first(static_cast<size_t>(count * pixel)));
+    for (int64_t p = 0; p < count; ++p)
+      for (int64_t c = 0; c < channels_; ++c)
+        std::copy_n(block.begin() + p * pixel + c * element, element, to.begin() + (c * plane + first + p) * element);
+  }
+}
+
+std::string ImageFile::fingerprint() const {
+  return labels_fingerprint_.empty() ? bytes_->fingerprint() : bytes_->fingerprint() + labels_fingerprint_;
+}
+
+}  // namespace kintsugi::images

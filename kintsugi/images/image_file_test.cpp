@@ -1,0 +1,167 @@
+#include "kintsugi/images/image_file.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/data/test_folder.h"
+#include "kintsugi/images/image_set.h"
+#include "kintsugi/images/test_images.h"
+
+namespace kintsugi::images::image_file_test {
+namespace {
+
+using data::error_of;
+using data::TestFolder;
+
+std::vector<uint8_t> image(const ImageFile& file, int64_t i) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(file.bytes_per_image()));
+  file.read(i, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+// The error of a file of that content, without "[images] " and with FOLDER for the folder.
+std::string error_in(const TestFolder& folder, const std::string& name, const std::string& content,
+                     const std::string& labels = "") {
+  folder.write(name, content);
+  std::string error =
+      error_of([&] { const ImageFile file(folder / name, labels.empty() ? "" : (folder / labels).string()); });
+  const std::string path = folder.path().string() + "/";
+  for (size_t at; (at = error.find(path)) != error.npos;) error.erase(at, path.size());
+  return error.starts_with("[images] ") ? error.substr(9) : error;
+}
+
+}  // namespace
+
+TEST(ImageFile, ReadsCifar) {
+  const TestFolder folder;
+  folder.write("ten.bin", cifar_file({3, 9, 0}));
+  folder.write("hundred.bin", cifar_file({3, 99}, 2));
+  const ImageFile ten(folder / "ten.bin", ""), hundred(folder / "hundred.bin", "");
+  EXPECT_EQ(ten.format(), "CIFAR-10");
+  EXPECT_EQ(ten.size(), 3);
+  EXPECT_EQ(ten.classes(), 10);
+  EXPECT_EQ(ten.label(1), 9);
+  EXPECT_EQ(hundred.format(), "CIFAR-100");
+  EXPECT_EQ(hundred.classes(), 100);
+  EXPECT_EQ(hundred.label(1), 99);
+  for (const ImageFile* file : {&ten, &hundred}) {
+    EXPECT_EQ((std::vector<int64_t>{file->channels(), file->height(), file->width()}),
+              (std::vector<int64_t>{3, 32, 32}));
+    const std::vector<uint8_t> second = image(*file, 1);
+    for (int64_t i = 0; i < 3072; ++i) ASSERT_EQ(second[static_cast<size_t>(i)], test_pixel(1, i)) << i;
+  }
+  EXPECT_NE(ten.fingerprint(), hundred.fingerprint());
+}
+
+TEST(ImageFile, ReadsIdxWithTheLabelsBesideIt) {
+  const TestFolder folder;
+  folder.write("t10k-images-idx3-ubyte", idx_file({2, 4, 5}, test_pixels(0, 40)));
+  folder.write("t10k-labels-idx1-ubyte", idx_file({2}, std::string{7, 2}));
+  const ImageFile file(folder / "t10k-images-idx3-ubyte", "");
+  EXPECT_EQ(file.size(), 2);
+  EXPECT_EQ(file.channels(), 1);
+  EXPECT_EQ(file.classes(), 8);
+  EXPECT_EQ(file.label(1), 2);
+  EXPECT_EQ(image(file, 1)[19], test_pixel(0, 39));
+}
+
+TEST(ImageFile, ReadsNpyInBothOrders) {
+  const TestFolder folder;
+  folder.write("labels.npy", npy_file("<i8", "(2,)", std::string{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  folder.write("labels.csv", "1\n0\n");
+  folder.write("first.npy", npy_file("|u1", "(2, 3, 5, 7)", test_pixels(0, 210)));
+  folder.write("last.npy", npy_file("|u1", "(2, 5, 7, 3)", test_pixels(0, 210)));
+  folder.write("numbers.npy", npy_file("<f4", "(2, 5, 7)", test_pixels(0, 280)));
+  for (const char* labels : {"labels.npy", "labels.csv"}) {
+    const ImageFile first(folder / "first.npy", folder / labels), last(folder / "last.npy", folder / labels);
+    EXPECT_EQ(first.label(0), 1);
+    EXPECT_EQ(first.label(1), 0);
+    const std::vector<uint8_t> a = image(first, 1), b = image(last, 1);
+    for (int64_t c = 0; c < 3; ++c)
+      for (int64_t p = 0; p < 35; ++p) {
+        ASSERT_EQ(a[static_cast<size_t>(c * 35 + p)], test_pixel(0, 105 + c * 35 + p));
+        ASSERT_EQ(b[static_cast<size_t>(c * 35 + p)], test_pixel(0, 105 + p * 3 + c));
+      }
+  }
+  const ImageFile numbers(folder / "numbers.npy", folder / "labels.csv");
+  EXPECT_EQ(numbers.dtype(), tensor::DType::f32);
+  EXPECT_EQ(numbers.bytes_per_image(), 140);
+  EXPECT_EQ(image(numbers, 1)[3], test_pixel(0, 143));
+}
+
+TEST(ImageFile, RefusesWhatIsDamaged) {
+  const TestFolder folder;
+  folder.write("labels.csv", "1\n0\n");
+  folder.write("two.csv", "1,2\n0,1\n");
+  folder.write("five.npy", npy_file("|u1", "(5,)", "abcde"));
+  folder.write("minus.npy", npy_file("|i1", "(2,)", std::string{'\1', '\xff'}));
+  const std::string ten = cifar_file({3, 10});
+  EXPECT_EQ(error_in(folder, "a.bin", ten), "\"a.bin\" record 1 has the label 10; those of CIFAR-10 are 0 to 9");
+  EXPECT_EQ(error_in(folder, "a.bin", ten.substr(0, 5000)),
+            "\"a.bin\" is no npy or idx file, and its 5,000 bytes are no multiple of 3,073 or 3,074, a record of "
+            "CIFAR-10 or CIFAR-100: it is truncated, or of another format");
+  EXPECT_EQ(error_in(folder, "a.bin", cifar_file({1}), "labels.csv"),
+            "\"a.bin\" holds the labels of its images; leave out \"labels.csv\"");
+  EXPECT_EQ(error_in(folder, "x-images-idx3", idx_file({2, 4, 5}, test_pixels(0, 39))),
+            "\"x-images-idx3\" has 55 bytes, and its header [2 4 5] of |u1 says 56: it is truncated");
+  EXPECT_EQ(error_in(folder, "x-images-idx3", idx_file({2, 4, 5}, test_pixels(0, 40))),
+            "\"x-images-idx3\" has no labels: \"x-labels-idx1\" does not exist; data.train_labels or "
+            "data.validation_labels names their file");
+  EXPECT_EQ(error_in(folder, "x", idx_file({2, 4}, test_pixels(0, 8))),
+            "\"x\" holds [2 4] of |u1; images are [image height width], [image height width channel] or [image channel "
+            "height width]");
+  EXPECT_EQ(error_in(folder, "x", idx_file({2, 4}, test_pixels(0, 8), 13)),
+            "\"x\" is an idx file of element type 13; 8, uint8, is needed");
+  const std::string pixels = test_pixels(0, 40);
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels)),
+            "\"x.npy\" has no labels; data.train_labels or data.validation_labels names their file");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "two.csv"),
+            "\"two.csv\" has 2 numbers a line; an image has one label");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "five.npy"),
+            "\"five.npy\" has 5 labels, \"x.npy\" 2 images; each has one");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "minus.npy"),
+            "\"minus.npy\" has a label out of range at 1; labels are 0 to the number of classes minus 1");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("<f8", "(1, 1, 5)", pixels), "labels.csv"),
+            "\"x.npy\" holds [1 1 5] of <f8; images are uint8 (|u1) or fp32 (<f4)");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file(">f4", "(2, 5, 1)", pixels), "labels.csv"),
+            "\"x.npy\" has big-endian elements, >f4; save it as little-endian");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels, "True"), "labels.csv"),
+            "\"x.npy\" is in Fortran order; save it with numpy.ascontiguousarray");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|O", "(2, 4, 5)", pixels), "labels.csv"),
+            "\"x.npy\" has elements of several parts; an array of plain numbers is needed");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5, 1, 1)", pixels), "labels.csv"),
+            "\"x.npy\" holds [2 4 5 1 1] of |u1; images are [image height width], [image height width channel] or "
+            "[image channel height width]");
+  EXPECT_EQ(
+      error_in(folder, "x.npy", npy_file("|u1", "(2, 2, 5, 2)", pixels), "labels.csv"),
+      "\"x.npy\" holds [2 2 5 2] of |u1; either the second or the last size must be a number of channels, 1 to 4");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels).substr(0, 40), "labels.csv"),
+            "\"x.npy\" is a damaged npy file: it ends within its header");
+}
+
+TEST(ImageSet, JoinsFilesOfOneSize) {
+  const TestFolder folder;
+  folder.write("set/data_batch_2.bin", cifar_file({4, 5, 6}));
+  folder.write("set/data_batch_1.bin", cifar_file({1, 2}));
+  folder.write("set/test_batch.bin", cifar_file({9}));
+  folder.write("set/readme.html", "text");
+  const ImageSet train({folder / "set"}, "", Use::train), test({folder / "set"}, "", Use::evaluate);
+  EXPECT_EQ(train.size(), 5);
+  EXPECT_EQ(test.size(), 1);
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < train.size(); ++i) labels.push_back(train.label(i));
+  EXPECT_EQ(labels, (std::vector<int32_t>{1, 2, 4, 5, 6}));
+  std::vector<uint8_t> last(3072);
+  train.read(4, std::as_writable_bytes(std::span(last)));
+  EXPECT_EQ(last[10], test_pixel(2, 10));
+  EXPECT_EQ(error_of([&] { train.require_labels(6); }).substr(0, 22), "[images] image 2 of \"/");
+  EXPECT_TRUE(error_of([&] {
+                train.require_all_classes(10);
+              }).ends_with("has the class 0, of 0 to 9; number the classes from 0 without gaps"));
+  EXPECT_TRUE(error_of([&] { image_files(folder.path(), Use::train); })
+                  .ends_with("has no images to train on: data_batch_*.bin of CIFAR-10, train.bin of CIFAR-100, or "
+                             "train-images-idx3-ubyte of MNIST"));
+  folder.write("small.npy", npy_file("|u1", "(1, 4, 5)", test_pixels(0, 20)));
+  EXPECT_NE(error_of([&] { const ImageSet set({folder / "set", folder / "small.npy"}, "", Use::train); }), "no error");
+}
+
+}  // namespace kintsugi::images::image_file_test

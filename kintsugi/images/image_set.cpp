@@ -1,0 +1,104 @@
+#include "kintsugi/images/image_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::images {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Published {
+  std::string_view train, test;  // how names of files begin
+};
+constexpr std::array kPublished = {Published{"data_batch_", "test_batch"}, Published{"train.bin", "test.bin"},
+                                   Published{"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}};
+
+}  // namespace
+
+std::vector<fs::path> image_files(const fs::path& path, Use use) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> found;
+  for (const Published& published : kPublished) {
+    const std::string_view begin = use == Use::train ? published.train : published.test;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path))
+      if (entry.is_regular_file() && entry.path().filename().string().starts_with(begin)) found.push_back(entry.path());
+    if (!found.empty()) break;
+  }
+  if (found.empty())
+    throw base::UserError(
+        "images", "the folder \"{}\" has no images to {}: {} of CIFAR-10, {} of CIFAR-100, or {} of MNIST",
+        path.string(), use == Use::train ? "train on" : "evaluate on",
+        use == Use::train ? "data_batch_*.bin" : "test_batch.bin", use == Use::train ? "train.bin" : "test.bin",
+        use == Use::train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte");
+  std::ranges::sort(found);
+  return found;
+}
+
+ImageSet::ImageSet(const std::vector<fs::path>& paths, const fs::path& labels, Use use) {
+  for (const fs::path& path : paths)
+    for (const fs::path& file : image_files(path, use)) files_.emplace_back(file, labels);
+  base::require(!files_.empty(), "images", "no file");
+  if (files_.size() > 1 && !labels.empty())
+    throw base::UserError("images", "\"{}\" has the labels of one file, and {} files of images are named; name one",
+                          labels.string(), files_.size());
+  const ImageFile& first = files_[0];
+  int64_t end = 0;
+  for (const ImageFile& file : files_) {
+    if (file.dtype() != first.dtype() || file.channels() != first.channels() || file.height() != first.height() ||
+        file.width() != first.width())
+      throw base::UserError(
+          "images", "\"{}\" has images {} x {} x {} of {}, \"{}\" {} x {} x {} of {}; they must be alike",
+          first.path().string(), first.channels(), first.height(), first.width(), name_of(first.dtype()),
+          file.path().string(), file.channels(), file.height(), file.width(), name_of(file.dtype()));
+    ends_.push_back(end += file.size());
+  }
+}
+
+int64_t ImageSet::classes() const {
+  int64_t most = 0;
+  for (const ImageFile& file : files_) most = std::max(most, file.classes());
+  return most;
+}
+
+std::pair<const ImageFile*, int64_t> ImageSet::locate(int64_t i) const {
+  const auto at = static_cast<size_t>(std::ranges::upper_bound(ends_, i) - ends_.begin());
+  base::require(i >= 0 && at < files_.size(), "images", "image {} of {}", i, size());
+  return {&files_[at], at == 0 ? i : i - ends_[at - 1]};
+}
+
+int32_t ImageSet::label(int64_t i) const {
+  const auto [file, at] = locate(i);
+  return file->label(at);
+}
+
+void ImageSet::read(int64_t i, std::span<std::byte> to) const {
+  const auto [file, at] = locate(i);
+  file->read(at, to);
+}
+
+void ImageSet::require_labels(int64_t classes) const {
+  for (const ImageFile& file : files_)
+    for (int64_t i = 0; i < file.size(); ++i)
+      if (file.label(i) >= classes)
+        throw base::UserError("images", "image {} of \"{}\" has the label {}; the model has classes 0 to {}", i,
+                              file.path().string(), file.label(i), classes - 1);
+}
+
+void ImageSet::require_all_classes(int64_t classes) const {
+  std::vector<bool> seen(static_cast<size_t>(classes));
+  for (const ImageFile& file : files_)
+    for (int64_t i = 0; i < file.size(); ++i)
+      if (file.label(i) < classes) seen[static_cast<size_t>(file.label(i))] = true;
+  const auto empty = std::ranges::find(seen, false);
+  if (empty != seen.end())
+    throw base::UserError("images",
+                          "no image of \"{}\" has the class {}, of 0 to {}; number the classes from 0 without gaps",
+                          files_[0].path().string(), empty - seen.begin(), classes - 1);
+}
+
+}  // namespace kintsugi::images

@@ -1,0 +1,50 @@
+// The images of several files as one data set.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kintsugi/images/image_file.h"
+
+namespace kintsugi::images {
+
+// What a folder is opened for: the files of which part of a published data set are taken from it.
+enum class Use { train, evaluate };
+
+// A file, or the files of a published data set in a folder: data_batch_*.bin or test_batch.bin of CIFAR-10, train.bin
+// or test.bin of CIFAR-100, train-images-idx3-ubyte or t10k-images-idx3-ubyte of MNIST, perhaps with ".gz". UserError
+// for a folder without them.
+std::vector<std::filesystem::path> image_files(const std::filesystem::path& path, Use use);
+
+class ImageSet {
+ public:
+  // `paths`: one or more, each as image_files takes it. `labels`: as ImageFile takes it, of the one file. UserError for
+  // files whose images differ in size or type.
+  ImageSet(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& labels, Use use);
+
+  const std::vector<ImageFile>& files() const { return files_; }
+  int64_t size() const { return ends_.back(); }
+  tensor::DType dtype() const { return files_[0].dtype(); }
+  int64_t channels() const { return files_[0].channels(); }
+  int64_t height() const { return files_[0].height(); }
+  int64_t width() const { return files_[0].width(); }
+  int64_t classes() const;
+
+  int32_t label(int64_t i) const;
+  void read(int64_t i, std::span<std::byte> to) const;  // as ImageFile
+  // UserError unless each label is below `classes`.
+  void require_labels(int64_t classes) const;
+  // UserError if a class has no image.
+  void require_all_classes(int64_t classes) const;
+
+ private:
+  // The file that holds image i, and its number there.
+  std::pair<const ImageFile*, int64_t> locate(int64_t i) const;
+
+  std::vector<ImageFile> files_;
+  std::vector<int64_t> ends_;  // of each file: images up to its end
+};
+
+}  // namespace kintsugi::images

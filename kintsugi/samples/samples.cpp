@@ -1,0 +1,171 @@
+#include "kintsugi/samples/samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/samples/document_samples.h"
+#include "kintsugi/samples/image_samples.h"
+#include "kintsugi/samples/masked_samples.h"
+#include "kintsugi/samples/number_samples.h"
+
+namespace kintsugi::samples {
+namespace {
+
+using config::Objective;
+using config::Settings;
+
+bool is_masked(const config::Model& model) {
+  const Objective o = config::objective(model);
+  return o == Objective::masked || o == Objective::masked_next;
+}
+
+// UserError for an id that marks samples and that the model has no row for.
+void require_marks(const Settings& s) {
+  for (const auto& [key, id] :
+       {std::pair{"first_token", s.data.first_token}, std::pair{"separator_token", s.data.separator_token}})
+    if (id >= s.model.vocab)
+      throw base::UserError("data", "data.{} is {}, and the vocabulary has {}", key, id, s.model.vocab);
+}
+
+MaskedOptions masked_options(const Settings& s, int64_t sequence) {
+  require_marks(s);
+  if (s.data.mask_token < 0 || s.data.mask_token >= s.model.vocab)
+    throw base::UserError(
+        "data",
+        "the objective \"{}\" needs an id that stands where a token is hidden: data.mask_token is {}, "
+        "and the vocabulary has {}",
+        s.model.objective, s.data.mask_token, s.model.vocab);
+  return {.sequence = sequence,
+          .pairs = config::objective(s.model) == Objective::masked_next,
+          .share = s.data.mask_share,
+          .mask = s.data.mask_token,
+          .first = s.data.first_token,
+          .separator = s.data.separator_token,
+          .vocab = s.model.vocab,
+          .seed = s.train.seed};
+}
+
+// Windows of documents, so that pairs are cut within one.
+SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
+  return {.sequence = sequence, .seed = s.train.seed, .reset_at_document = documents, .vocab_size = s.model.vocab};
+}
+
+int64_t targets_of(const config::Model& model) {
+  return config::objective(model) == Objective::numbers ? model.outputs : 0;
+}
+
+// The id of the one token that is called so, or -1.
+int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    try {
+      const std::vector<int32_t> ids = tokenizer.encode(name);
+      if (ids.size() == 1 && tokenizer.decode(ids) == name) return ids[0];
+    } catch (const base::UserError&) {  // a tokenizer that lacks its characters
+    }
+  }
+  return -1;
+}
+
+std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile& file, int64_t sequence,
+                                               const SampleOrder& order) {
+  const int64_t targets = targets_of(s.model);
+  if (file.images) {
+    if (targets > 0)
+      throw base::UserError("data", "images have classes; the objective \"{}\" needs numbers", s.model.objective);
+    file.images->require_labels(s.model.outputs);
+    ImageOptions options = {.order = order, .seed = s.train.seed};
+    if (order.shuffled) {
+      options.crop_padding = s.data.crop_padding;
+      options.flip = s.data.flip;
+    }
+    return std::make_unique<ImageSamples>(file.images, options);
+  }
+  if (targets == 0) file.numbers->require_classes(file.numbers->columns() - 1, s.model.outputs);
+  if (const int64_t labels = std::max<int64_t>(targets, 1);
+      !file.tokens && file.numbers->columns() != s.model.features + labels)
+    throw base::UserError("data", "\"{}\" has {} columns; the model reads {}, and {}", file.numbers->path().string(),
+                          file.numbers->columns(), s.model.features,
+                          targets > 0 ? fmt::format("{} to be learnt", targets) : "a class");
+  if (!file.tokens)
+    return std::make_unique<NumberSamples>(
+        file.numbers, NumberOptions{.features = s.model.features, .targets = targets, .order = order});
+  require_marks(s);
+  return std::make_unique<DocumentSamples>(file.tokens, file.numbers,
+                                           DocumentOptions{.sequence = sequence,
+                                                           .targets = targets,
+                                                           .first = s.data.first_token,
+                                                           .separator = s.data.separator_token,
+                                                           .vocab = s.model.vocab,
+                                                           .order = order});
+}
+
+// Packed where a document has the same positions wherever it begins.
+std::unique_ptr<ConversationSamples> conversation_samples(const Settings& s, const DataFile& file, int64_t sequence,
+                                                          const SampleOrder& order) {
+  const std::string& too_long = s.data.long_conversations;
+  return std::make_unique<ConversationSamples>(
+      file.conversations, ConversationOptions{.sequence = sequence,
+                                              .packed = config::positions(s.model) != config::Positions::learned,
+                                              .too_long = too_long == "drop"  ? TooLong::drop
+                                                          : too_long == "cut" ? TooLong::cut
+                                                                              : TooLong::refuse,
+                                              .order = order});
+}
+
+}  // namespace
+
+config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
+  const text::SpecialTokens around = tokenizer.special_tokens();
+  return {.mask = id_of(tokenizer, {"[MASK]", "<mask>"}),
+          .first = around.before.empty() ? -1 : around.before.front(),
+          .separator = around.after.empty() ? -1 : around.after.back()};
+}
+
+bool has_labels(const config::Model& model) {
+  const Objective o = config::objective(model);
+  return o == Objective::classes || o == Objective::numbers;
+}
+
+std::unique_ptr<SampleSource> training_samples(const Settings& s, const std::vector<DataFile>& files) {
+  if (has_labels(s.model)) {
+    if (files.size() != 1)
+      throw base::UserError("data", "the objective \"{}\" is learnt from one file; data.train names {}",
+                            s.model.objective, files.size());
+    return labelled_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
+  }
+  if (std::ranges::any_of(files, [](const DataFile& file) { return file.conversations != nullptr; })) {
+    if (files.size() != 1)
+      throw base::UserError("data", "conversations are learnt from one file; data.train names {}", files.size());
+    return conversation_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
+  }
+  std::vector<WeightedFile> list;
+  for (const DataFile& file : files) list.push_back({file.tokens, file.weight});
+  if (!is_masked(s.model))
+    return std::make_unique<Sampler>(std::move(list), windows_of(s, s.train.sequence, s.data.reset_at_document));
+  const MaskedOptions options = masked_options(s, s.train.sequence);
+  auto windows = std::make_unique<Sampler>(std::move(list), windows_of(s, window_of(options), options.pairs));
+  return std::make_unique<MaskedSamples>(std::move(windows), UINT64_MAX, options);
+}
+
+std::unique_ptr<FiniteSource> evaluation_samples(const Settings& s, const DataFile& file, int64_t sequence) {
+  if (has_labels(s.model)) return labelled_samples(s, file, sequence, {});
+  if (file.conversations) return conversation_samples(s, file, sequence, {});
+  const bool masked = is_masked(s.model);
+  const MaskedOptions options = masked ? masked_options(s, sequence) : MaskedOptions{};
+  const int64_t window = masked ? window_of(options) : sequence;
+  auto windows = std::make_unique<EvaluationSampler>(
+      file.tokens, EvaluationOptions{.sequence = window,
+                                     .reset_at_document = masked ? options.pairs : s.data.reset_at_document,
+                                     .vocab_size = s.model.vocab});
+  if (!masked) return windows;
+  const uint64_t whole = file.tokens->num_tokens() / static_cast<uint64_t>(window);
+  if (whole == 0)
+    throw base::UserError("data", "\"{}.bin\" has {} tokens, and one sample of sequence {} needs {}",
+                          file.tokens->prefix().string(), file.tokens->num_tokens(), sequence, window);
+  return std::make_unique<MaskedSamples>(std::move(windows), whole, options);
+}
+
+}  // namespace kintsugi::samples

@@ -1,0 +1,40 @@
+// The samples of a model from its data: what kind they are follows from its family and its objective.
+#pragma once
+
+#include <memory>
+
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/data/number_table.h"
+#include "kintsugi/images/image_set.h"
+#include "kintsugi/samples/conversation_samples.h"
+#include "kintsugi/samples/evaluation_sampler.h"
+#include "kintsugi/samples/sampler.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::samples {
+
+// A file of data: tokens, with labels of its documents where the objective has them, a table of numbers, conversations,
+// or images with their classes.
+struct DataFile {
+  std::shared_ptr<const data::TokenFile> tokens = {};
+  std::shared_ptr<const data::NumberTable> numbers = {};
+  std::shared_ptr<const data::Conversations> conversations = {};
+  std::shared_ptr<const images::ImageSet> images = {};
+  double weight = 1.0;  // in a mixture
+};
+
+// The ids by which samples are marked, as far as the tokenizer has them.
+config::TokenizerIds ids_of(const text::Tokenizer& tokenizer);
+
+// Whether each sample has labels: a class, or numbers.
+bool has_labels(const config::Model& model);
+
+// Samples of training: they do not end. UserError for data that does not fit the model, and for several files where
+// samples are rows or documents.
+std::unique_ptr<SampleSource> training_samples(const config::Settings& settings, const std::vector<DataFile>& files);
+
+// All samples of a file, once. Of `sequence` tokens.
+std::unique_ptr<FiniteSource> evaluation_samples(const config::Settings& settings, const DataFile& file,
+                                                 int64_t sequence);
+
+}  // namespace kintsugi::samples
