@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_test_harness.h"
+#include "kintsugi/mesh/layout.h"
+#include "kintsugi/tensor/window.h"
 
 namespace kintsugi::tests {
 
@@ -185,14 +188,35 @@ inline std::set<std::string> splittable(const RowTrial& t) {
       for (const tensor::Dim& d : type.shape)
         if (d.size > 1) dims.insert(d.name);
   for (std::string_view d : t.row.whole) dims.erase(std::string(d));
+  if (!t.row.windowed.empty())
+    for (const tensor::DimWindow& w : tensor::windows_of(t.attributes)) dims.erase(tensor::kernel_dim(w.dim));
   for (const std::string& d : tensor::words(t.attributes.text_or("whole", ""))) dims.erase(d);
   return dims;
 }
 
+// Whether an operand or output is indexed by input position.
+inline bool is_windowed_in(const RowTrial& t, size_t i) {
+  return t.row.is_windowed(t.row.ins.at(i, t.absent.ins).name);
+}
+inline bool is_windowed_out(const RowTrial& t, size_t i) {
+  return t.row.is_windowed(t.row.outs.at(i, t.absent.outs).name);
+}
+
+// The window of a dim, if the operation has one there.
+inline std::optional<tensor::Window> window_of(const RowTrial& t, std::string_view dim) {
+  if (!t.row.windowed.empty())
+    for (const tensor::DimWindow& w : tensor::windows_of(t.attributes))
+      if (w.dim == dim) return w.window;
+  return std::nullopt;
+}
+
+// Of a dim with a window: the number of its output positions.
 inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
-  for (const auto* list : {&t.ins, &t.outs})
-    for (const Type& type : *list)
-      if (type.shape.has(dim)) return type.shape.size(dim);
+  const bool window = window_of(t, dim).has_value();
+  for (size_t i = 0; i < t.ins.size(); ++i)
+    if (t.ins[i].shape.has(dim) && !(window && is_windowed_in(t, i))) return t.ins[i].shape.size(dim);
+  for (size_t i = 0; i < t.outs.size(); ++i)
+    if (t.outs[i].shape.has(dim) && !(window && is_windowed_out(t, i))) return t.outs[i].shape.size(dim);
   return 0;
 }
 
@@ -222,6 +246,60 @@ inline std::string check_split(const RowTrial& t, const std::string& dim, const 
   for (size_t j = 0; j < whole.size(); ++j)
     if (const std::string d = difference(joined[j], whole[j]); !d.empty())
       return fmt::format("{}: split along {}, output {}: {}", t.text(), dim, j, d);
+  return "";
+}
+
+// The same for a dim with a window: each rank has a range of outputs and what their windows reach, without padding.
+inline std::string check_window_split(const RowTrial& t, const std::string& dim, int ranks,
+                                      const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
+  const tensor::Window window = *window_of(t, dim);
+  const int64_t outputs = size_of_dim(t, dim);
+  const mesh::Mesh mesh({{.name = "ranks", .size = ranks}});
+  const std::vector<mesh::Factor> factors = mesh.expand(std::vector<std::string>{"ranks"});
+  const mesh::Halo halo = {.outputs = outputs, .stride = window.stride, .extent = window.extent(), .low = window.low};
+  RowTrial local = t;
+  std::vector<tensor::DimWindow> windows = tensor::windows_of(t.attributes);
+  for (tensor::DimWindow& w : windows)
+    if (w.dim == dim) w.window.low = w.window.high = 0;
+  set_windows(local.attributes, windows);
+
+  std::vector<Tensor> joined;
+  for (const Type& type : t.outs) joined.emplace_back(type).fill(0.0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const tensor::DimIndex plain = mesh::local_index(mesh, dim, outputs, factors, rank);
+    const auto index_of = [&](bool windowed, const Shape& shape) {
+      return windowed && shape.has(dim) ? mesh::local_index(mesh, dim, shape.size(dim), factors, rank, &halo) : plain;
+    };
+    std::vector<kernels::NamedIndex> indices = {{dim, plain}};
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < ins.size(); ++i) {
+      const tensor::DimIndex index = index_of(is_windowed_in(t, i), ins[i].type().shape);
+      parts.push_back(part_of(ins[i], dim, index.segments()));
+      if (is_windowed_in(t, i) && indices.size() == 1) indices.push_back({dim, index, true});
+    }
+    std::vector<Type> types = t.outs;
+    for (size_t j = 0; j < types.size(); ++j) {
+      const tensor::DimIndex index = index_of(is_windowed_out(t, j), types[j].shape);
+      if (is_windowed_out(t, j) && indices.size() == 1) indices.push_back({dim, index, true});
+      types[j].shape = resized(types[j].shape, dim, index.local());
+    }
+    const std::vector<Tensor> outs = run_row(local, parts, types, {.indices = indices});
+    for (size_t j = 0; j < outs.size(); ++j) {
+      const Shape& shape = t.outs[j].shape;
+      if (!shape.has(dim)) {
+        if (rank == 0) joined[j] = outs[j];
+        if (rank > 0) add_to(joined[j], outs[j], t.row.combiner(t.row.outs.at(j, t.absent.outs).name));
+        continue;
+      }
+      const bool adds = is_windowed_out(t, j);
+      for_each_of_part(shape, dim, index_of(adds, shape).segments(), [&](int64_t from, int64_t to) {
+        if (to >= 0) joined[j].set(to, outs[j].get(from) + (adds ? joined[j].get(to) : 0.0));
+      });
+    }
+  }
+  for (size_t j = 0; j < whole.size(); ++j)
+    if (const std::string d = difference(joined[j], whole[j]); !d.empty())
+      return fmt::format("{}: split along {} over {} ranks, output {}: {}", t.text(), dim, ranks, j, d);
   return "";
 }
 

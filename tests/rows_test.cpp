@@ -39,9 +39,15 @@ void sum_blocks(std::vector<Tensor>& outs) {
 
 std::string check_all_splits(const RowTrial& t) {
   const std::vector<Tensor> ins = draw(t, 1, RowTrials::kVocab), whole = run_row(t, ins, t.outs);
-  for (const std::string& dim : splittable(t))
+  for (const std::string& dim : splittable(t)) {
+    if (window_of(t, dim)) {
+      for (const int ranks : {2, 3})
+        if (std::string wrong = check_window_split(t, dim, ranks, ins, whole); !wrong.empty()) return wrong;
+      continue;
+    }
     for (const Cut& cut : cuts(size_of_dim(t, dim)))
       if (std::string wrong = check_split(t, dim, cut, ins, whole); !wrong.empty()) return wrong;
+  }
   return "";
 }
 

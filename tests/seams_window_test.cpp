@@ -228,14 +228,15 @@ TEST(SeamsWindow, AnyWindowOnSeveralRanks) {
   for (const Trial& t : trials()) {
     SCOPED_TRACE(text(t));
     const StencilStep step(t.length, t.window);
-    const States want = weights_of_a_step(program_of(step, plan_of({}, {}), reference), reference, [](auto&) {}).second;
+    const States want =
+        weights_of_a_step(program_of(step, plan_of({}, {}), reference), reference, [](const auto&) {}).second;
     for (const auto& [ranks, factors] :
          std::vector<std::pair<int64_t, std::vector<int64_t>>>{{2, {2}}, {3, {3}}, {4, {2, 2}}}) {
       SCOPED_TRACE(ranks);
       const WithStencil& set = ranks == 3 ? cpu : reference;
       const program::Program p =
           program_of(step, plan_of({{.name = "space", .size = ranks}}, {"length -> space, padded"}), set);
-      expect_equal(weights_of_a_step(p, set, [](auto&) {}).second, want, 2e-4);
+      expect_equal(weights_of_a_step(p, set, [](const auto&) {}).second, want, 2e-4);
       if (HasFatalFailure()) return;
 
       // Of the input of both stencils in the forward pass, and of its gradient in the backward pass. The weight x is
@@ -266,7 +267,7 @@ TEST(SeamsWindow, InOtherPlans) {
   const WithStencil set(kernels::reference_kernels());
   const Window window = {.kernel = 4, .stride = 2, .dilation = 2, .low = 3, .high = 2};
   const StencilStep step(37, window);
-  const States want = weights_of_a_step(program_of(step, plan_of({}, {}), set), set, [](auto&) {}).second;
+  const States want = weights_of_a_step(program_of(step, plan_of({}, {}), set), set, [](const auto&) {}).second;
   const auto two = [](int64_t first, int64_t second) {
     return std::vector<mesh::Axis>{{.name = "a", .size = first}, {.name = "b", .size = second}};
   };
@@ -281,7 +282,8 @@ TEST(SeamsWindow, InOtherPlans) {
            {two(2, 2), {"length -> b a, padded"}},
            {two(2, 2), {"length in stencil -> a, padded", "length in gelu -> b, padded", "channel -> b a"}}}) {
     SCOPED_TRACE(rules.front());
-    expect_equal(weights_of_a_step(program_of(step, plan_of(axes, rules), set), set, [](auto&) {}).second, want, 2e-4);
+    expect_equal(weights_of_a_step(program_of(step, plan_of(axes, rules), set), set, [](const auto&) {}).second, want,
+                 2e-4);
   }
 }
 
@@ -370,7 +372,7 @@ TEST(SeamsWindow, OnADevice) {
       std::vector<program::Program> programs =
           lower::lower(step.source(), {.plan = plan, .kernels = set, .threads = 1});
       ASSERT_EQ(programs.size(), 1u);
-      const auto [before, after] = weights_of_a_step(programs[0], set, [](auto&) {});
+      const auto [before, after] = weights_of_a_step(programs[0], set, [](const auto&) {});
       const std::vector<double>& x = before.at("x");
       std::vector<double> want = x;
       for (size_t row = 0; row < kBatch * kChannels; ++row)
