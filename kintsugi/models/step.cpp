@@ -333,7 +333,7 @@ Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt
 Graphs build_serving(const config::Settings& s, int64_t prompt, int64_t cache) {
   Graphs graphs = build_generation(s, 1, prompt, cache);
   Graph g = empty("score", *graphs.states);
-  const Pass pass = {.purpose = Purpose::prefill, .batch = 1, .sequence = prompt, .cache = cache};
+  const Pass pass = {.purpose = Purpose::prefill, .batch = 1, .sequence = prompt, .cache = cache, .lora = &s.lora};
   Builder b(g, *graphs.states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   g.make("output", {logits(g, trunk, trunk.x, "batch seq vocab")}, {}, {{"name", "logits"}});
