@@ -175,7 +175,7 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   models::Graphs graphs;
   comm::together(model.all(), [&] {
     sources = open_sources(o, model);
-    batch = evaluate::even_batch(o.batch, sources.most, layout.data);
+    batch = evaluate::even_batch(o.batch, sources.most, config::data_ranks(layout));
     graphs = models::build_evaluation(model.settings(), batch, sources.sequence);
   });
   comm::require_same(model.all(), "evaluate", "data file", sources.lines());
