@@ -1,11 +1,15 @@
 #include "kintsugi/serve/choice.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kintsugi::serve {
 
 Choice::Choice(const text::Tokenizer& tokenizer, Generation generation, std::span<const int32_t> before, Ends ends)
-    : generation_(std::move(generation)), end_(ends.token), decoder_(tokenizer, before), stop_(std::move(ends.stops)) {}
+    : generation_(std::move(generation)),
+      ends_(std::move(ends.tokens)),
+      decoder_(tokenizer, before),
+      stop_(std::move(ends.stops)) {}
 
 Choice::Part Choice::take(std::chrono::milliseconds within) {
   std::unique_lock lock(mutex_);
@@ -23,7 +27,7 @@ void Choice::prompt_read(std::vector<TokenScore> scores) {
 }
 
 bool Choice::add(TokenScore token) {
-  const bool ends = end_ && token.id == *end_;
+  const bool ends = std::ranges::find(ends_, token.id) != ends_.end();
   const std::string text = ends ? "" : stop_.push(decoder_.add(token.id));
   ++made_;
   const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ class Choice : public Job {
  public:
   struct Ends {
     std::vector<std::string> stops = {};  // texts before which it ends
-    std::optional<int32_t> token = {};    // the id that ends a text
+    std::vector<int32_t> tokens = {};     // ids that end a text
   };
   // `before`: ids whose text the new text follows. The tokenizer must outlive it.
   Choice(const text::Tokenizer& tokenizer, Generation generation, std::span<const int32_t> before, Ends ends);
@@ -54,7 +54,7 @@ class Choice : public Job {
 
  private:
   const Generation generation_;
-  const std::optional<int32_t> end_;
+  const std::vector<int32_t> ends_;
   std::atomic<bool> cancelled_ = false;
   text::StreamDecoder decoder_;
   evaluate::StopText stop_;

@@ -155,6 +155,8 @@ Ids Service::with_beginning(const std::string& text, size_t& ids_of_text) const 
   if (options_.begins) {
     const std::vector<int32_t> before = tokenizer_.special_tokens().before;
     ids.insert(ids.begin(), before.begin(), before.end());
+  } else if (const auto begin = tokenizer_.begin_of_document()) {
+    ids.insert(ids.begin(), *begin);
   }
   const auto end = tokenizer_.end_of_text();
   if (ids.empty()) ids = end ? Ids{*end} : tokenizer_.encode("\n");
@@ -183,7 +185,7 @@ std::shared_ptr<Choice> Service::make_choice(const Ids& prompt, std::span<const 
                                                         .vocab = options_.vocab},
                                              .top = sampling.top,
                                              .score_prompt = score_prompt},
-                                  before, Choice::Ends{.stops = std::move(stops), .token = tokenizer_.end_of_text()});
+                                  before, Choice::Ends{.stops = std::move(stops), .tokens = tokenizer_.stops()});
 }
 
 HttpAnswer Service::begin(AnswerParts parts, const Sampling& sampling) {
