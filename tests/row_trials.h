@@ -18,7 +18,7 @@ class RowTrials {
       config::Settings s = small_model(family, "fp64");
       s.model.layers = 1;
       s.model.activation = activation;
-      s.train.optimizer = activation == "relu" ? "sgd" : "adamw";
+      s.train.optimizer = activation == "relu" ? "sgd" : activation == "gelu" ? "lion" : "adamw";
       s.data.reset_at_document = activation == "gelu";
       const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
       for (const auto* g :

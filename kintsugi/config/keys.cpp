@@ -345,7 +345,7 @@ std::vector<Key> train_keys() {
           {"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments", "beta beta1 beta2 adam_betas"}),
       train<&Train::epsilon>(
           {"epsilon", kPositive, fixed, "", "added to the denominator of the update", "eps adam_eps"}),
-      train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd", "sgd_momentum"}),
+      train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd and nesterov", "sgd_momentum"}),
       train<&Train::weight_decay>(
           {"weight_decay", kNotNegative, fixed, "",
            "weight decay, multiplied by the learning rate in each step; not applied to norms and biases", "wd"}),

@@ -36,6 +36,32 @@ Optimizer adamw() {
           .reach = reach_of_moments};
 }
 
+// The decay is part of the gradient.
+Optimizer adam() {
+  Optimizer adam = adamw();
+  adam.config.name = "adam";
+  adam.config.about = "AdamW with the weight decay as part of the gradient (Kingma, Ba 2015)";
+  adam.attributes = [](const Train& train) {
+    Attributes attributes = moments(train);
+    attributes.set("coupled_decay", int64_t{1});
+    return attributes;
+  };
+  return adam;
+}
+
+Optimizer lion() {
+  return {.config = {.name = "lion",
+                     .about = "the sign of a mean of gradients (Chen et al. 2023); not yet on devices",
+                     .keys = {"train.betas"}},
+          .operation = "lion",
+          .states = {kFirstMoment},
+          .attributes =
+              [](const Train& train) {
+                return Attributes{{"beta1", train.betas[0]}, {"beta2", train.betas[1]}};
+              },
+          .reach = [](const Train&, int64_t) { return 1.0; }};
+}
+
 Optimizer sgd() {
   return {.config = {.name = "sgd",
                      .about = "gradient descent with momentum (Sutskever et al. 2013, section 2)",
@@ -47,10 +73,20 @@ Optimizer sgd() {
           }};
 }
 
+Optimizer nesterov() {
+  Optimizer nesterov = sgd();
+  nesterov.config.name = "nesterov";
+  nesterov.config.about = "sgd with look-ahead (Nesterov 1983; Sutskever et al. 2013, section 2)";
+  nesterov.attributes = [](const Train& train) {
+    return Attributes{{"momentum", train.momentum}, {"nesterov", int64_t{1}}};
+  };
+  return nesterov;
+}
+
 }  // namespace
 
 std::span<const Optimizer> optimizers() {
-  static const std::vector<Optimizer> rows = {adamw(), sgd()};
+  static const std::vector<Optimizer> rows = {adamw(), adam(), lion(), sgd(), nesterov()};
   return rows;
 }
 

@@ -1,4 +1,5 @@
-// Loshchilov, Hutter 2019, algorithm 2. The output `weight` is w in the dtype of the attribute "weight".
+// Loshchilov, Hutter 2019, algorithm 2; with the attribute "coupled_decay" Adam, where the decay is part of the
+// gradient (Kingma, Ba 2015, algorithm 1). The output `weight` is w in the dtype of the attribute "weight".
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

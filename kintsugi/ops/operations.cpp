@@ -1,3 +1,4 @@
+#include "kintsugi/ops/lion.h"
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -65,6 +66,7 @@ const graph::OpTable& operations() {
                              update_scale(),
                              adamw(),
                              sgd(),
+                             lion(),
                              loss_scale(),
                              cache_write(),
                              take(),

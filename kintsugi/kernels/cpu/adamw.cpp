@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-template <typename T, typename G>
+template <typename T, typename G, bool kCoupled>
 void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
   using In = AdamwIn;
   using Out = AdamwOut;
@@ -24,10 +24,12 @@ void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
   const V rest1 = hn::Sub(one, beta1), rest2 = hn::Sub(one, beta2);
   const auto step = [&](V w, V g, V& m, V& v) HWY_ATTR {
     g = hn::Mul(g, set(s.factor));
+    if constexpr (kCoupled) g = hn::MulAdd(set(s.decay), w, g);
     m = hn::MulAdd(beta1, m, hn::Mul(rest1, g));
     v = hn::MulAdd(beta2, v, hn::Mul(rest2, hn::Mul(g, g)));
     const V root = hn::Add(hn::Sqrt(hn::Mul(v, set(s.correction2))), set(s.epsilon));
-    const V update = hn::MulAdd(set(s.decay), w, hn::Div(hn::Mul(m, set(s.correction1)), root));
+    V update = hn::Div(hn::Mul(m, set(s.correction1)), root);
+    if constexpr (!kCoupled) update = hn::MulAdd(set(s.decay), w, update);
     return hn::NegMulAdd(rate, update, w);
   };
   T* weight = reinterpret_cast<T*>(call.outs[Out::kWeight].data);  // or null
@@ -49,8 +51,12 @@ void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
 void adamw_part(const KernelCall& call, const AdamStep& s, base::Range r) {
   const tensor::View& weight = call.outs[AdamwOut::kWeight];
   const bool narrow = call.ins[AdamwIn::kG].dtype() == tensor::DType::bf16;
-  for_type(weight.data ? weight.dtype() : tensor::DType::f32,
-           [&]<typename T>(T) { narrow ? adamw_as<T, tensor::bf16>(call, s, r) : adamw_as<T, float>(call, s, r); });
+  for_type(weight.data ? weight.dtype() : tensor::DType::f32, [&]<typename T>(T) {
+    const auto with = [&]<typename G>(G) {
+      s.coupled ? adamw_as<T, G, true>(call, s, r) : adamw_as<T, G, false>(call, s, r);
+    };
+    narrow ? with(tensor::bf16()) : with(0.0f);
+  });
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -101,7 +107,8 @@ void adamw(const KernelCall& call) {
                       .correction2 = static_cast<float>(1 / (1 - std::pow(beta2, t))),
                       .epsilon = static_cast<float>(call.attributes.number("epsilon")),
                       .decay = static_cast<float>(call.attributes.number("weight_decay")),
-                      .rate = static_cast<float>(call.numbers.learning_rate)};
+                      .rate = static_cast<float>(call.numbers.learning_rate),
+                      .coupled = call.attributes.integer_or("coupled_decay", 0) != 0};
   const auto part = HWY_DYNAMIC_DISPATCH(adamw_part);
   call.team.for_shares(call.ins[In::kW].elements(), 4096, [&](base::Range r, int) { part(call, step, r); });
 }

@@ -73,6 +73,7 @@ constexpr CpuKernel kKernels[] = {
     {"update_scale", update_scale, scalars_take},
     {"adamw", adamw, adamw_takes},
     {"sgd", sgd, sgd_takes},
+    {"lion", nullptr, nothing_is_fast},
     {"loss_scale", loss_scale, scalars_take},
     {"cache_write", cache_write, first_is_fast},
     {"take", take, first_is_fast},

@@ -13,10 +13,12 @@ inline bool is_gradient(tensor::DType dtype) {
 // correction1, correction2: 1 / (1 - beta^t)
 struct AdamStep {
   float factor, beta1, beta2, correction1, correction2, epsilon, decay, rate;
+  bool coupled = false;  // the decay is part of the gradient
 };
 
 struct MomentumStep {
   float momentum, factor, decay, rate;
+  bool nesterov = false;
 };
 
 }  // namespace kintsugi::kernels::cpu

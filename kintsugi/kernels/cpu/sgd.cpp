@@ -22,6 +22,14 @@ struct Descent {
   float rate;
   HWY_INLINE V operator()(V w, V m) const { return hn::NegMulAdd(set(rate), m, w); }
 };
+// With look-ahead: along the gradient and the new momentum.
+struct NesterovDescent {
+  MomentumStep step;
+  HWY_INLINE V operator()(V w, V m, V g) const {
+    const V gradient = hn::MulAdd(set(step.decay), w, hn::Mul(g, set(step.factor)));
+    return hn::NegMulAdd(set(step.rate), hn::MulAdd(set(step.momentum), m, gradient), w);
+  }
+};
 
 void sgd_part(const KernelCall& call, const MomentumStep& step, base::Range r) {
   using In = SgdIn;
@@ -31,10 +39,14 @@ void sgd_part(const KernelCall& call, const MomentumStep& step, base::Range r) {
   const tensor::View& g = call.ins[In::kG];
   const auto momentum = [&]<typename G>(const G* gradient) {
     map(Momentum{step}, r.size(), out(Out::kM), in(In::kM), gradient + r.begin, in(In::kW));
+    if (step.nesterov)
+      map(NesterovDescent{step}, r.size(), out(Out::kW), in(In::kW), static_cast<const float*>(out(Out::kM)),
+          gradient + r.begin);
   };
   g.dtype() == tensor::DType::bf16 ? momentum(reinterpret_cast<const tensor::bf16*>(g.data))
                                    : momentum(reinterpret_cast<const float*>(g.data));
-  map(Descent{step.rate}, r.size(), out(Out::kW), in(In::kW), static_cast<const float*>(out(Out::kM)));
+  if (!step.nesterov)
+    map(Descent{step.rate}, r.size(), out(Out::kW), in(In::kW), static_cast<const float*>(out(Out::kM)));
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -62,9 +74,11 @@ void sgd(const KernelCall& call) {
   const auto scalar = [&](size_t i) { return call.ins[i].as<double>()[0]; };
   const auto floats = [](const tensor::View& v) { return reinterpret_cast<float*>(v.data); };
   const bool moves = scalar(In::kFinite) != 0;
-  const MomentumStep step{
-      static_cast<float>(call.attributes.number("momentum")), static_cast<float>(scalar(In::kFactor)),
-      static_cast<float>(call.attributes.number("weight_decay")), static_cast<float>(call.numbers.learning_rate)};
+  const MomentumStep step{.momentum = static_cast<float>(call.attributes.number("momentum")),
+                          .factor = static_cast<float>(scalar(In::kFactor)),
+                          .decay = static_cast<float>(call.attributes.number("weight_decay")),
+                          .rate = static_cast<float>(call.numbers.learning_rate),
+                          .nesterov = call.attributes.integer_or("nesterov", 0) != 0};
   const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
   // A piece at a time, so that the next pass finds in the cache what the previous one wrote.
   const auto piece = [&](base::Range r) {

@@ -102,6 +102,11 @@ TEST(CpuUpdate, Optimizers) {
                         .numbers = {.learning_rate = 0.01},
                         .threads = 2};
         compare(sgd, {&w, &g, &m, &factor, &finite}, {state, state, Tensor(shape, dtype)}, {1e-6, 1e-6});
+        Trial adam = adamw, nesterov = sgd;
+        adam.attributes.set("coupled_decay", int64_t{1});
+        nesterov.attributes.set("nesterov", int64_t{1});
+        compare(adam, {&w, &g, &m, &v, &factor, &finite, &updates}, {state, state, state}, {1e-6, 1e-6});
+        compare(nesterov, {&w, &g, &m, &factor, &finite}, {state, state, Tensor(shape, dtype)}, {1e-6, 1e-6});
         // In place, as a run does it.
         Tensor w2 = w, m2 = m, weight(shape, dtype), w3 = state, m3 = state, weight3(shape, dtype);
         run_kernel(*cpu_kernels(), sgd, {&w2, &g, &m2, &factor, &finite}, {&w2, &m2, &weight});

@@ -266,6 +266,10 @@ void in_runs(const Update<G>& u, const F& f) {
 // The operands that all updates have, at their positions.
 template <typename In, typename Out, typename G>
 Update<G> update_of(std::string_view kind, const KernelCall& call) {
+  for (const std::string_view variant : {"nesterov", "coupled_decay"})
+    if (call.attributes.integer_or(variant, 0) != 0)
+      throw base::UserError("kernels", "a device has no kernel for \"{}\" with {} yet: parallel.device = \"cpu\" has", kind,
+                            variant);
   for (const size_t i : {In::kW, In::kM})
     base::require(call.ins[i].dtype() == DType::f32, "kernel", "{} of {} on a device", kind,
                   name_of(call.ins[i].dtype()));

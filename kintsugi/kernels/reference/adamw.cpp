@@ -16,14 +16,15 @@ void adamw(const KernelCall& call) {
   const double beta1 = call.attributes.number("beta1"), beta2 = call.attributes.number("beta2");
   const double epsilon = call.attributes.number("epsilon"), decay = call.attributes.number("weight_decay");
   const double rate = call.numbers.learning_rate;
+  const bool coupled = call.attributes.integer_or("coupled_decay", 0) != 0;
   if (load_scalar(call.ins[In::kFinite]) != 0) {
     const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
     for (size_t i = 0; i < w.size(); ++i) {
-      const double gradient = g[i] * factor;
+      const double gradient = g[i] * factor + (coupled ? decay * w[i] : 0.0);
       m[i] = beta1 * m[i] + (1 - beta1) * gradient;
       v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
       const double step = (m[i] / correction1) / (std::sqrt(v[i] / correction2) + epsilon);
-      w[i] -= rate * (step + decay * w[i]);
+      w[i] -= rate * (step + (coupled ? 0.0 : decay * w[i]));
     }
   }
   store(call, Out::kW, w);

@@ -2,6 +2,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/experts.h"
+#include "kintsugi/kernels/reference/lion.h"
 #include "kintsugi/kernels/reference/reference.h"
 
 namespace kintsugi::kernels {
@@ -53,6 +54,7 @@ constexpr Kernel kKernels[] = {
     {"join_columns", {rest("x")}, {"y"}, reference::join_columns},
     {"layer_norm", NormIn::kNames, {"y"}, reference::layer_norm},
     {"layer_norm_grad", NormGradIn::kNames, kNormGradOuts, reference::layer_norm_grad},
+    {"lion", reference::kLionIns, reference::kLionOuts, reference::lion},
     {"logsumexp", {"x"}, {"y"}, reference::logsumexp},
     {"loss_scale", LossScaleIn::kNames, {"scale", "good"}, reference::loss_scale},
     {"mask", {"x"}, {"y"}, reference::mask},

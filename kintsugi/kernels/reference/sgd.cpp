@@ -11,10 +11,12 @@ void sgd(const KernelCall& call) {
   const std::vector<double> g = load(call.ins[In::kG]);
   const double factor = load_scalar(call.ins[In::kFactor]);
   const double momentum = call.attributes.number("momentum"), decay = call.attributes.number("weight_decay");
+  const bool nesterov = call.attributes.integer_or("nesterov", 0) != 0;
   if (load_scalar(call.ins[In::kFinite]) != 0) {
     for (size_t i = 0; i < w.size(); ++i) {
-      m[i] = momentum * m[i] + (g[i] * factor + decay * w[i]);
-      w[i] -= call.numbers.learning_rate * m[i];
+      const double gradient = g[i] * factor + decay * w[i];
+      m[i] = momentum * m[i] + gradient;
+      w[i] -= call.numbers.learning_rate * (nesterov ? gradient + momentum * m[i] : m[i]);
     }
   }
   store(call, Out::kW, w);
