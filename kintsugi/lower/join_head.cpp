@@ -64,7 +64,8 @@ class Writer {
   void write_as_one(const Op& head, const Op& gradient) {
     std::vector<ValueId> outs = {head.out("lse"), head.out("target")};
     graph::OutTypes made(types(outs));
-    for (const graph::OutTypes::One& one : graph::out_types(from_, gradient).list()) made.add(one);
+    const graph::OutTypes of_gradient = graph::out_types(from_, gradient);
+    for (const graph::OutTypes::One& one : of_gradient.list()) made.add(one);
     outs.insert(outs.end(), gradient.outs.begin(), gradient.outs.end());
     become(outs, to_.make("head_with_grad", operands(gradient, {"x", "table", "labels", "bias", "dlse", "dtarget"}),
                           made, head.attributes));
