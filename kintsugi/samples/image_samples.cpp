@@ -10,7 +10,7 @@ namespace kintsugi::samples {
 namespace {
 
 // What a random number of a sample decides.
-enum class Drawn : uint64_t { down = 100, right, flip };
+enum class Change : uint64_t { down = 100, right, flip };
 
 // Where rows or columns of `size`, moved by `by`, have values: [first, last) of the result.
 struct Kept {
@@ -22,12 +22,12 @@ struct Kept {
 }  // namespace
 
 ImageChange change_of(const ImageOptions& o, uint64_t sample) {
-  const auto draw = [&](Drawn what) { return data::mix(o.seed, sample, static_cast<uint64_t>(what)); };
-  const auto moved = [&](Drawn what) {
+  const auto draw = [&](Change what) { return data::mix(o.seed, sample, static_cast<uint64_t>(what)); };
+  const auto moved = [&](Change what) {
     const auto most = static_cast<uint64_t>(2 * o.crop_padding + 1);
     return static_cast<int64_t>(data::multiply_high(draw(what), most)) - o.crop_padding;
   };
-  return {.down = moved(Drawn::down), .right = moved(Drawn::right), .flipped = o.flip && draw(Drawn::flip) >> 63 == 1};
+  return {.down = moved(Change::down), .right = moved(Change::right), .flipped = o.flip && draw(Change::flip) >> 63 == 1};
 }
 
 void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t width, int64_t element,

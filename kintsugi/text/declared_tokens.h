@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/base/json.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::text {
