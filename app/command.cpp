@@ -145,7 +145,12 @@ Failure describe(const std::exception& error) {
 
 void Command::parse(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   try {
-    app_->parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
+    std::vector<std::string> from_back(args.rbegin(), args.rend());  // it takes them from the back
+    if (!args.empty() && args[0] == "help") {  // "help VERB" is "VERB --help"
+      from_back.pop_back();
+      from_back.insert(from_back.begin(), "--help");
+    }
+    app_->parse(std::move(from_back));
     if (app_->get_subcommands().empty()) out << app_->help();
   } catch (const CLI::Success& page) {  // of --help and --version
     app_->exit(page, out, err);

@@ -106,6 +106,8 @@ TEST(Command, Pages) {
   EXPECT_EQ(verb.code, 0);
   EXPECT_NE(verb.out.find("--keys"), std::string::npos) << verb.out;
   EXPECT_LT(std::ranges::count(verb.out, '\n'), 30) << verb.out;
+  EXPECT_EQ(run({"help", "check"}).out, verb.out);
+  EXPECT_EQ(run({"help"}).out, help.out);
   const Result version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, version_text() + "\n");
@@ -179,7 +181,7 @@ TEST(RunOptions, FileAndSetsInAnyOrder) {
 }
 
 TEST(RunOptions, Errors) {
-  expect_error({"check"}, 1, "[kintsugi] no configuration is named; run.toml is missing");
+  expect_error({"check"}, 1, "[kintsugi] no configuration is named, and there is no run.toml in this folder");
   expect_error({"check", "/nowhere.toml"}, 1, "[file] cannot open \"/nowhere.toml\": No such file or directory");
   expect_error({"check", "/dev/null", "--set", "train.stpes=3"}, 1,
                "[config] --set: unknown key train.stpes; did you mean steps?");

@@ -14,7 +14,8 @@ namespace {
 constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"}, kMostOfPrompts = {64 << 20, "a file of prompts"};
 
 std::vector<std::string> lines_of(const std::string& path) {
-  const std::string text = base::read_file(path, kMostOfPrompts);
+  std::string text = base::read_file(path, kMostOfPrompts);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // some editors begin files with a byte order mark
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());

@@ -76,8 +76,12 @@ config::Given read_given(const RunOptions& options) {
 
 }  // namespace
 
-config::Resolved read_run(const RunOptions& options, RunsOn machine) {
-  if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
+config::Resolved read_run(const RunOptions& given, RunsOn machine) {
+  RunOptions options = given;
+  std::error_code error;
+  if (options.path.empty() && std::filesystem::exists("run.toml", error)) options.path = "run.toml";
+  if (options.path.empty())
+    throw base::UserError("kintsugi", "no configuration is named, and there is no run.toml in this folder");
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = launch::launched();

@@ -26,7 +26,7 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb);
 void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,
                       std::span<const base::Output> outputs, const std::filesystem::path& cluster = {});
 
-// Reads and resolves; warnings go to stderr, one line each: of this machine's cores only for a verb whose run is on
+// Reads and resolves the configuration that is named, or run.toml of the current folder; warnings go to stderr, one line each: of this machine's cores only for a verb whose run is on
 // this machine. UserError for any invalid input.
 enum class RunsOn { this_machine, any };
 config::Resolved read_run(const RunOptions& options, RunsOn machine = RunsOn::this_machine);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "kintsugi/base/file.h"
 #include "tests/mpi_launch.h"
 #include "tests/paths.h"
 #include "tests/patterns.h"
@@ -138,8 +139,11 @@ TEST_F(GenerateRanks, SayWhatEachPromptSaysAlone) {
                         trained_->say(greedy + " --prompt '" + prompts[i] + "'").out);
   }
   lines.close();
+  std::ofstream(trained_->path() / "marked.txt")
+      << "\xEF\xBB\xBF" << base::read_file(trained_->path() / "lines.txt");  // as some editors write it
   for (const std::string layout : {"", " --set parallel.tensor=2", " --set parallel.pipe=2 parallel.tensor=2"})
-    for (const std::string& how : {given, std::string(" --prompts-file lines.txt")}) {
+    for (const std::string& how :
+         {given, std::string(" --prompts-file lines.txt"), std::string(" --prompts-file marked.txt")}) {
       const Ended ended = trained_->say(greedy + how + layout);
       EXPECT_EQ(ended.code, 0) << ended.err;
       EXPECT_EQ(ended.out, want) << how << layout;

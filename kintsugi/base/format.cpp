@@ -120,6 +120,25 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+
+// Of a character of two or three bytes.
+unsigned code_of(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 2) return (byte(0) & 0x1fU) << 6 | (byte(1) & 0x3fU);
+  return (byte(0) & 0xfU) << 12 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU);
+}
+
+// Marks, embeddings, overrides and isolates of direction, with which a name may look like another.
+bool turns_text(std::string_view character) {
+  if (character.size() != 2 && character.size() != 3) return false;
+  const unsigned code = code_of(character);
+  return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+}  // namespace
+
 std::string one_line(std::string_view text, size_t limit) {
   std::string line;
   while (!text.empty()) {
@@ -136,6 +155,8 @@ std::string one_line(std::string_view text, size_t limit) {
       piece = "\\r";
     } else if (length == 0 || is_control(first)) {
       piece = fmt::format("\\x{:02x}", first);
+    } else if (turns_text(text.substr(0, length))) {
+      piece = fmt::format("\\u{:04x}", code_of(text.substr(0, length)));
     } else if (late_control) {
       piece = fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));
     } else {

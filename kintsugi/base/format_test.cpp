@@ -96,6 +96,7 @@ TEST(Format, OneLine) {
   EXPECT_EQ(one_line("plain \u00e9"), "plain \u00e9");
   EXPECT_EQ(one_line("a\nb\tc\r\x1b[0m\x7f\xff"), "a\\nb\\tc\\r\\x1b[0m\\x7f\\xff");
   EXPECT_EQ(one_line("\u009b"), "\\u009b");
+  EXPECT_EQ(one_line("a\u202eb\u2066\u061c\u2070"), "a\\u202eb\\u2066\\u061c\u2070");  // directions
   EXPECT_EQ(one_line("abcdef", 3), "abc...");
   EXPECT_EQ(one_line("ab\u20ac", 3), "ab...");  // not through the middle of a character
   EXPECT_EQ(one_line("abc", 3), "abc");

@@ -16,7 +16,7 @@ double learning_rate(const config::Train& t, int64_t step) {
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
   if (t.decay == "constant") return peak;
   if (t.decay == "inverse_sqrt") {
-    const double origin = static_cast<double>(std::max<int64_t>(warmup, 1));
+    const double origin = static_cast<double>(warmup + 1);  // the step behind the warm-up has the whole rate
     return std::max(least, peak * std::sqrt(origin / std::max(origin, static_cast<double>(step + 1))));
   }
   if (step >= t.decay_steps) return least;

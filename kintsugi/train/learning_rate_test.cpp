@@ -29,7 +29,9 @@ TEST(LearningRate, CosineWithWarmUp) {
 TEST(LearningRate, LinearConstantInverseSquareRoot) {
   EXPECT_NEAR(learning_rate(settings("linear"), 1050), 0.5 * (1e-3 + 1e-4), 1e-12);
   EXPECT_NEAR(learning_rate(settings("constant"), 5000), 1e-3, 1e-12);
-  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 399), 5e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 99), 1e-3 * 100 / 101, 1e-12);
+  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 100), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 403), 5e-4, 1e-12);
   EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 1'000'000), 1e-4, 1e-12);
 }
 
