@@ -5,6 +5,7 @@
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
+#include "kintsugi/tensor/window.h"
 #include "tests/row_trial.h"
 #include "tests/small_model.h"
 
@@ -173,6 +174,35 @@ class RowTrials {
     const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
     g.op("sum_blocks", {one, blocks, blocks});
     g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});
+    add(g);
+    add_images();
+  }
+
+  // Convolutions, pools and batch norms. Dims with windows are whole here.
+  void add_images() {
+    graph::StateTable states;
+    graph::Graph g("images", ops::operations(), states);
+    const auto input = [&](const Shape& shape) { return g.input("x", {shape, tensor::DType::f64}); };
+    tensor::Attributes attributes = {{"whole", "height width kernel_height kernel_width group_channel"}};
+    tensor::set_windows(attributes,
+                        {{"height", {.kernel = 3, .stride = 2, .low = 1, .high = 1}}, {"width", {.kernel = 2}}});
+    const Shape x = {{"batch", 4}, {"height", 5}, {"width", 4}, {"channel", 6}}, channel = {{"channel", 6}};
+    const auto differentiated = [&](graph::ValueId y) {
+      const graph::Op op = g.op_at(static_cast<size_t>(g.value(y).op));
+      op.row->grad(g, op, std::vector<graph::ValueId>{input(g.shape(y))});
+    };
+    const Shape w = {{"kernel_height", 3}, {"kernel_width", 2}, {"channel", 6}, {"filter", 4}};
+    differentiated(g.op("convolution", {input(x), input(w)}, attributes));
+    for (const char* pool : {"max_pool", "average_pool"}) differentiated(g.op(pool, {input(x)}, attributes));
+    const tensor::Attributes norm = {{"epsilon", 1e-5}, {"count", int64_t{80}}, {"momentum", 0.1}};
+    g.op("pixels", {input({{"batch", 4}, {"channel", 3}, {"height", 5}, {"width", 4}})},
+         {{"dtype", "fp64"}, {"mean", "0.1 0.2 0.3"}, {"deviation", "0.5"}});
+    g.apply("class_hits",
+            {input({{"batch", 4}, {"class", 7}}), g.input("classes", {Shape{{"batch", 4}}, tensor::DType::i32})});
+    const graph::ValueId image = input(x), statistics = g.op("batch_statistics", {image});
+    differentiated(g.op("batch_norm", {image, input(channel), input(channel), statistics}, norm));
+    g.op("batch_norm", {image, input(channel), input(channel), graph::kNone, input(channel), input(channel)}, norm);
+    g.apply("running_statistics", {input(channel), input(channel), statistics}, norm);
     add(g);
   }
 

@@ -185,8 +185,9 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
     for (const tensor::Dim& dim : views.back().shape()) {
       bool known = false;
       for (const NamedIndex& named : indices) {
-        if (named.dim != dim.name) continue;
+        if (named.dim != dim.name || named.windowed) continue;
         known = true;
+        if (trial.attributes.has("kernel_" + dim.name)) continue;       // two sizes of one dim
         if (dim.name == "columns") continue;                            // a wider operand has more
         if (dim.name == "block") continue;                              // each list of blocks has its own length
         if (trial.attributes.text_or("dim", "") == dim.name) continue;  // one index for each part

@@ -114,6 +114,45 @@ struct ClassLossIn {  // the loss has the first three
   static constexpr OperandList kGradNames = {"logits", "labels", "weights", "dloss"};
 };
 
+struct ConvolutionIn {
+  enum : size_t { kX, kW };
+  static constexpr OperandList kNames = {"x", "w"};
+};
+struct ConvolutionGradInputIn {
+  enum : size_t { kDy, kW };
+  static constexpr OperandList kNames = {"dy", "w"};
+};
+struct WindowGradIn {  // of a convolution's weight, and of a maximum over windows
+  enum : size_t { kX, kDy };
+  static constexpr OperandList kNames = {"x", "dy"};
+};
+// Either the statistics of the batch, or a mean and a variance.
+struct BatchNormIn {
+  enum : size_t { kX, kGamma, kBeta, kStatistics, kMean, kVariance };
+  static constexpr OperandList kNames = {"x",
+                                         "gamma",
+                                         "beta",
+                                         tensor::optional("statistics"),
+                                         tensor::optional("mean"),
+                                         tensor::optional("variance")};
+};
+struct BatchNormSumsIn {
+  enum : size_t { kX, kStatistics, kDy };
+  static constexpr OperandList kNames = {"x", "statistics", "dy"};
+};
+struct BatchNormSumsOut {
+  enum : size_t { kDgamma, kDbeta };
+  static constexpr OperandList kNames = {"dgamma", "dbeta"};
+};
+struct BatchNormGradIn {
+  enum : size_t { kX, kGamma, kStatistics, kDgamma, kDbeta, kDy };
+  static constexpr OperandList kNames = {"x", "gamma", "statistics", "dgamma", "dbeta", "dy"};
+};
+struct RunningStatisticsIn {
+  enum : size_t { kMean, kVariance, kStatistics };
+  static constexpr OperandList kNames = {"mean", "variance", "statistics"};
+};
+
 struct UpdateScaleIn {
   enum : size_t { kCount, kLossScale, kBlocks };
   static constexpr OperandList kNames = {"count", "loss_scale", tensor::rest("blocks")};

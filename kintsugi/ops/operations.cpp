@@ -57,6 +57,7 @@ const graph::OpTable& operations() {
                              sample_scores(),
                              class_loss(),
                              class_loss_grad(),
+                             class_hits(),
                              squared_error(),
                              squared_error_grad(),
                              first(),
@@ -79,7 +80,20 @@ const graph::OpTable& operations() {
                              halo_add(),
                              mask(),
                              logsumexp(),
-                             attention_join()})
+                             attention_join(),
+                             pixels(),
+                             convolution(),
+                             convolution_grad_input(),
+                             convolution_grad_weight(),
+                             max_pool(),
+                             max_pool_grad(),
+                             average_pool(),
+                             average_pool_grad(),
+                             batch_statistics(),
+                             batch_norm(),
+                             batch_norm_sums(),
+                             batch_norm_grad(),
+                             running_statistics()})
       rows.push_back(row);
     return graph::OpTable(std::move(rows));
   }();

@@ -74,6 +74,7 @@ OpRow cross_entropy_grad();
 OpRow sample_scores();
 OpRow class_loss();
 OpRow class_loss_grad();
+OpRow class_hits();
 OpRow squared_error();
 OpRow squared_error_grad();
 OpRow first();
@@ -96,9 +97,25 @@ OpRow halo_add();
 OpRow mask();
 OpRow logsumexp();
 OpRow attention_join();
+OpRow pixels();
+OpRow convolution();
+OpRow convolution_grad_input();
+OpRow convolution_grad_weight();
+OpRow max_pool();
+OpRow max_pool_grad();
+OpRow average_pool();
+OpRow average_pool_grad();
+OpRow batch_statistics();
+OpRow batch_norm();
+OpRow batch_norm_sums();
+OpRow batch_norm_grad();
+OpRow running_statistics();
 
 // Shared by several rows.
 Shape without(const Shape& shape, std::string_view dim);
+// x [samples spatial... channels] -> [samples spatial... last], one position for each window of the attributes.
+// InternalError if x is smaller than a window.
+Shape windowed(const Shape& x, const Attributes& attributes, const tensor::Dim& last);
 OutTypes like_first(Types ins, const Attributes&);  // one output like the first input
 Type scalar();                                      // [] fp64, a number of the run
 double elements(Types types);                       // of the first

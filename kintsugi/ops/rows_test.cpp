@@ -18,7 +18,8 @@ Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {
       {"batch", 2},    {"seq", 5},       {"key_seq", 7}, {"embed", 6},    {"ffn", 8},   {"vocab", 11},
       {"position", 9}, {"kv_heads", 3},  {"group", 2},   {"head_dim", 4}, {"block", 1}, {"class", 3},
-      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4}};
+      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4},
+      {"height", 7},   {"width", 9},     {"channel", 3}, {"filter", 4},   {"moment", 2}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -48,6 +49,16 @@ const char* kQ = "batch seq kv_heads group head_dim";
 const char* kK = "batch key_seq kv_heads head_dim";
 const char* kX = "batch seq embed";
 const char* kTokens = "batch seq";
+const char* kImage = "batch height width channel";
+
+// Windows over kImage: [height:3 width:5].
+const Attributes kWindows = {{"window", "height width"},
+                             {"kernel_height", int64_t{3}},
+                             {"stride_height", int64_t{2}},
+                             {"kernel_width", int64_t{5}}};
+const Type kKernel = {{{"kernel_height", 3}, {"kernel_width", 5}, {"channel", 3}, {"filter", 4}}, kF};
+const Type kFiltered = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"filter", 4}}, kF};
+const Type kPooled = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"channel", 3}}, kF};
 
 // Sizes: batch 2, seq 5, key_seq 7, embed 6, ffn 8, vocab 11, position 9, kv_heads 3, group 2, head_dim 4.
 std::vector<Case> cases() {
@@ -202,6 +213,7 @@ std::vector<Case> cases() {
        30},
       {"class_loss", {of("batch class"), of("batch", kI), of("batch")}, {}, {s, s}, 24},
       {"class_loss_grad", {of("batch class"), of("batch", kI), of("batch"), s}, {}, {of("batch class")}, 6},
+      {"class_hits", {of("batch class"), of("batch", kI)}, {}, {s, s}, 6},
       {"squared_error", {of("batch target"), of("batch target")}, {}, {s, s}, 24},
       {"squared_error_grad", {of("batch target"), of("batch target"), s}, {}, {of("batch target")}, 8},
       {"first", {of(kX)}, {}, {of("batch embed")}, 0},
@@ -253,6 +265,35 @@ std::vector<Case> cases() {
        {},
        {of(kQ, kB), of("batch seq kv_heads group")},
        3 * 240},
+      {"pixels",
+       {{{{"batch", 2}, {"channel", 3}, {"height", 7}, {"width", 9}}, DType::u8}},
+       {{"dtype", "fp32"}},
+       {of(kImage)},
+       2. * 378},
+      {"convolution", {of(kImage), kKernel}, kWindows, {kFiltered}, 2. * 120 * 45},
+      {"convolution_grad_input", {kFiltered, kKernel}, kWindows, {of(kImage)}, 2. * 120 * 45},
+      {"convolution_grad_weight", {of(kImage), kFiltered}, kWindows, {kKernel}, 2. * 120 * 45},
+      {"max_pool", {of(kImage)}, kWindows, {kPooled}, 90. * 15},
+      {"max_pool_grad", {of(kImage), kPooled}, kWindows, {of(kImage)}, 90. * 15},
+      {"average_pool", {of(kImage)}, kWindows, {kPooled}, 90. * 15},
+      {"average_pool_grad", {kPooled}, kWindows, {of(kImage)}, 90. * 15},
+      {"batch_statistics", {of(kImage, kB)}, {}, {of("moment channel", kD)}, 3. * 378},
+      {"batch_norm", {of(kImage), of("channel"), of("channel"), of("moment channel", kD)}, {}, {of(kImage)}, 4. * 378},
+      {"batch_norm_sums",
+       {of(kImage), of("moment channel", kD), of(kImage)},
+       {},
+       {of("channel"), of("channel")},
+       5. * 378},
+      {"batch_norm_grad",
+       {of(kImage), of("channel"), of("moment channel", kD), of("channel"), of("channel"), of(kImage)},
+       {},
+       {of(kImage)},
+       6. * 378},
+      {"running_statistics",
+       {of("channel"), of("channel"), of("moment channel", kD)},
+       {},
+       {of("channel"), of("channel")},
+       30},
       {"state", {}, {}, {of(kX)}, 60},
       {"input", {}, {}, {of(kX)}, 60},
       {"fill", {}, {}, {of(kX)}, 60},
@@ -322,6 +363,15 @@ TEST(OpRows, WhatDoesNotFitIsSaid) {
             "[rename] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
   EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "seq"}, {"to", "embed"}}),
             "[shape] internal error: [batch:2 embed:5 embed:6] holds \"embed\" twice");
+  EXPECT_EQ(
+      error_of("convolution", {of(kImage), of("batch seq")}, kWindows),
+      "[convolution] internal error: [batch:2 height:7 width:9 channel:3] and [batch:2 seq:5] with window=\"height "
+      "width\" kernel_height=3 stride_height=2 kernel_width=5");
+  EXPECT_EQ(error_of("max_pool", {of(kX)}, kWindows),
+            "[window] internal error: [batch:2 seq:5 embed:6] has no windows window=\"height width\" kernel_height=3 "
+            "stride_height=2 kernel_width=5");
+  EXPECT_EQ(error_of("max_pool", {of("batch height channel")}, {{"window", "height"}, {"kernel_height", int64_t{8}}}),
+            "[window] internal error: height of 7 with padding 0 and 0 is smaller than a window of 8");
 }
 
 // A name that a row speaks of is one that its operands can have, and a family is an operation or "optimizer".
@@ -383,9 +433,9 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     const std::vector<ValueId> dins = row.grad(g, op, douts);
     ASSERT_EQ(dins.size(), ins.size()) << c.kind;
     for (size_t i = 0; i < ins.size(); ++i) {
-      // What is to be learnt, and how much it weighs, is given.
+      // What is to be learnt, and how much it weighs, is given; what follows from x alone is part of its gradient.
       const std::string_view name = c.row().ins[i].name;
-      const bool given = name == "targets" || (name == "weights" && c.kind == "class_loss") ||
+      const bool given = name == "targets" || name == "statistics" || (name == "weights" && c.kind == "class_loss") ||
                          (name == "bias" && c.kind == "route");  // which is moved by the update
       const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype) && !given;
       EXPECT_EQ(dins[i] != kNone, moves) << c.kind << " input " << i;

@@ -31,6 +31,21 @@ OpRow class_loss_grad() {
           .keeps_zero = true};
 }
 
+// logits [batch class], labels [batch] -> the number of samples whose label is the largest logit, and among the five
+// largest, []
+OpRow class_hits() {
+  return {.kind = "class_hits",
+          .ins = {"logits", "labels"},
+          .outs = {"top1", "top5"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
+            return {scalar(), scalar()};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return elements(ins); },
+          .whole = {"class"},
+          .keeps_zero = true,
+          .accumulates = {"top1", "top5"}};
+}
+
 // y, targets [batch target] -> the sum of squared differences and their number, []
 OpRow squared_error() {
   return {

@@ -1,32 +1,16 @@
 #include "kintsugi/kernels/cpu/gemm.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <dnnl.hpp>
-#include <new>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/memory.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/library_calls.h"
+#include "kintsugi/kernels/cpu/library_thread.h"
 #include "kintsugi/kernels/cpu/thin.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
-
-// Our team is the only parallelism: a library with OpenMP must be told so, once on each thread. OpenMP ends the
-// process if it gets no memory for what it records then.
-bool tell_openmp() {
-  if (!base::can_allocate(1 << 20)) throw std::bad_alloc();
-  omp_set_num_threads(1);
-  return true;
-}
-
-void stay_on_this_thread() {
-  thread_local const bool told = tell_openmp();
-  static_cast<void>(told);
-}
 
 // How sgemm expects a matrix [rows columns] of given strides.
 struct Layout {

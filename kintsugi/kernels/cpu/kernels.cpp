@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/cpu/experts.h"
+#include "kintsugi/kernels/cpu/images.h"
 
 namespace kintsugi::kernels {
 namespace cpu {
@@ -87,6 +88,20 @@ constexpr CpuKernel kKernels[] = {
     {"mask", mask, mask_takes},
     {"logsumexp", logsumexp, logsumexp_takes},
     {"attention_join", attention_join, attention_join_takes},
+    {"class_hits", nullptr, nothing_is_fast},
+    {"pixels", pixels, pixels_take},
+    {"convolution", convolution, convolution_takes, convolution_workspace},
+    {"convolution_grad_input", convolution_grad_input, convolution_takes, convolution_grad_input_workspace},
+    {"convolution_grad_weight", convolution_grad_weight, convolution_takes, convolution_grad_weight_workspace},
+    {"max_pool", max_pool, pool_takes},
+    {"max_pool_grad", max_pool_grad, pool_takes, pool_grad_workspace},
+    {"average_pool", average_pool, pool_takes},
+    {"average_pool_grad", average_pool_grad, pool_takes, pool_grad_workspace},
+    {"batch_statistics", batch_statistics, batch_statistics_takes, batch_statistics_workspace},
+    {"batch_norm", batch_norm, batch_norm_takes, batch_norm_workspace},
+    {"batch_norm_sums", batch_norm_sums, batch_norm_takes, batch_norm_sums_workspace},
+    {"batch_norm_grad", batch_norm_grad, batch_norm_takes, batch_norm_workspace},
+    {"running_statistics", nullptr, nothing_is_fast},
 };
 constexpr size_t kNumKernels = std::size(kKernels);
 

@@ -96,6 +96,20 @@ constexpr Kernel kKernels[] = {
     {"unstack", {"y"}, {"x"}, reference::unstack},
     {"sum_blocks", {rest("blocks")}, {"sum"}, reference::sum_blocks},
     {"update_scale", UpdateScaleIn::kNames, UpdateScaleOut::kNames, reference::update_scale},
+    {"class_hits", {"logits", "labels"}, {"top1", "top5"}, reference::class_hits},
+    {"pixels", {"x"}, {"y"}, reference::pixels},
+    {"convolution", ConvolutionIn::kNames, {"y"}, reference::convolution},
+    {"convolution_grad_input", ConvolutionGradInputIn::kNames, {"dx"}, reference::convolution_grad_input},
+    {"convolution_grad_weight", WindowGradIn::kNames, {"dw"}, reference::convolution_grad_weight},
+    {"max_pool", {"x"}, {"y"}, reference::max_pool},
+    {"max_pool_grad", WindowGradIn::kNames, {"dx"}, reference::max_pool_grad},
+    {"average_pool", {"x"}, {"y"}, reference::average_pool},
+    {"average_pool_grad", {"dy"}, {"dx"}, reference::average_pool_grad},
+    {"batch_statistics", {"x"}, {"statistics"}, reference::batch_statistics},
+    {"batch_norm", BatchNormIn::kNames, {"y"}, reference::batch_norm},
+    {"batch_norm_sums", BatchNormSumsIn::kNames, BatchNormSumsOut::kNames, reference::batch_norm_sums},
+    {"batch_norm_grad", BatchNormGradIn::kNames, {"dx"}, reference::batch_norm_grad},
+    {"running_statistics", RunningStatisticsIn::kNames, {"mean", "variance"}, reference::running_statistics},
 };
 
 class ReferenceKernels : public KernelSet {

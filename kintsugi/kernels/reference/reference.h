@@ -71,5 +71,19 @@ void tanh_grad(const KernelCall&);
 void unstack(const KernelCall&);
 void sum_blocks(const KernelCall&);
 void update_scale(const KernelCall&);
+void class_hits(const KernelCall&);
+void pixels(const KernelCall&);
+void convolution(const KernelCall&);
+void convolution_grad_input(const KernelCall&);
+void convolution_grad_weight(const KernelCall&);
+void max_pool(const KernelCall&);
+void max_pool_grad(const KernelCall&);
+void average_pool(const KernelCall&);
+void average_pool_grad(const KernelCall&);
+void batch_statistics(const KernelCall&);
+void batch_norm(const KernelCall&);
+void batch_norm_sums(const KernelCall&);
+void batch_norm_grad(const KernelCall&);
+void running_statistics(const KernelCall&);
 
 }  // namespace kintsugi::kernels::reference

@@ -64,6 +64,27 @@ void class_loss_grad(const KernelCall& call) {
   store(call, 0, dlogits);
 }
 
+// A label's place is the number of classes with a larger logit, and of those before it with an equal one.
+void class_hits(const KernelCall& call) {
+  const std::vector<double> logits = load(call.ins[0]);
+  const std::vector<int64_t> labels = load_integers(call.ins[1]), whole = positions_in_whole(call, call.ins[1].shape());
+  const int64_t classes = width(call.ins[0].shape());
+  double top1 = 0, top5 = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < 0 || labels[i] >= classes || whole[i] < 0) continue;
+    const double* row = logits.data() + static_cast<int64_t>(i) * classes;
+    int64_t place = 0;
+    for (int64_t c = 0; c < classes; ++c)
+      place += row[c] > row[labels[i]] || (row[c] == row[labels[i]] && c < labels[i]);
+    // A NaN compares with nothing: its label is not found.
+    if (std::isnan(row[labels[i]])) continue;
+    top1 += place < 1;
+    top5 += place < 5;
+  }
+  store(call, 0, {&top1, 1});
+  store(call, 1, {&top5, 1});
+}
+
 // y, targets: [batch target]
 void squared_error(const KernelCall& call) {
   double loss = 0, count = 0;

@@ -1,0 +1,171 @@
+// Samples are divided among the threads, each of which calls the library for its own. Of the gradient of the weights
+// each thread has a part, which are added in the order of threads.
+#include <algorithm>
+
+#include "kintsugi/kernels/cpu/convert.h"
+#include "kintsugi/kernels/cpu/convolution_library.h"
+#include "kintsugi/kernels/cpu/images.h"
+#include "kintsugi/tensor/window.h"
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+using base::Range;
+using tensor::DType;
+using tensor::View;
+
+// The positions of x, the weights and y among the operands (then `made` is another) or the output.
+struct Roles {
+  ConvolutionPass pass;
+  size_t first, second;  // of the operands: which of x 0, weights 1, y 2 they are
+  size_t made;
+};
+constexpr Roles kForward = {ConvolutionPass::forward, 0, 1, 2}, kInput = {ConvolutionPass::input, 2, 1, 0},
+                kWeight = {ConvolutionPass::weight, 0, 2, 1};
+
+// By role.
+template <typename T>
+std::array<T, 3> by_role(const Roles& roles, T first, T second, T made) {
+  std::array<T, 3> list = {};
+  list[roles.first] = first, list[roles.second] = second, list[roles.made] = made;
+  return list;
+}
+
+// Memory of a call: fp32 copies of what is narrower, by role, else null; packed weights, or a part of their gradient
+// for each thread; scratch of each thread.
+struct Memory {
+  std::array<float*, 3> wide = {};
+  float* packed = nullptr;
+  std::byte* scratch = nullptr;
+  int64_t packed_size = 0, scratch_size = 0;  // of one thread, in floats and bytes
+};
+
+int64_t aligned(int64_t n) {
+  return (n + 63) / 64 * 64;
+}
+
+int64_t samples_of_thread(const ConvolutionSizes& sizes, int threads) {
+  return (sizes.samples + threads - 1) / threads;
+}
+
+ConvolutionSizes of_thread(ConvolutionSizes sizes, int threads) {
+  sizes.samples = samples_of_thread(sizes, threads);
+  return sizes;
+}
+
+Memory take(const ConvolutionSizes& sizes, const std::array<const tensor::Type*, 3>& types, int threads,
+            Scratch& scratch) {
+  Memory m;
+  for (size_t i = 0; i < 3; ++i)
+    if (types[i]->dtype != DType::f32) m.wide[i] = scratch.take<float>(types[i]->shape.elements());
+  const Convolution& library = library_convolution(of_thread(sizes, threads));
+  m.packed_size = aligned(library.packed);
+  m.scratch_size = aligned(library.scratch);
+  const int64_t smaller = sizes.samples / threads;  // its scratch may be larger
+  if (smaller > 0)
+    m.scratch_size = std::max(m.scratch_size, aligned(library_convolution(of_thread(sizes, threads), smaller).scratch));
+  const bool parts = sizes.pass == ConvolutionPass::weight;
+  m.packed = scratch.take<float>(m.packed_size * (parts ? threads : 1));
+  // The sum of parts in the order of the caller, where it is added to what is there or rounded.
+  if (parts && !m.wide[1]) m.wide[1] = scratch.take<float>(sizes.weights());
+  m.scratch = scratch.take<std::byte>(m.scratch_size * threads);
+  return m;
+}
+
+void add_to(float* sum, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
+// Adds the parts that threads made, and stores the gradient, or adds it to what is there.
+void finish_weight(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m, int parts) {
+  call.team.for_shares(m.packed_size, 1024, [&](Range r, int) {
+    for (int t = 1; t < parts; ++t) add_to(m.packed + r.begin, m.packed + t * m.packed_size + r.begin, r.size());
+  });
+  const View& dw = call.outs[0];
+  const bool direct = dw.dtype() == DType::f32 && !call.accumulates(0);
+  float* plain = direct ? reinterpret_cast<float*>(dw.data) : m.wide[1];
+  library_convolution(of_thread(sizes, call.team.size())).unpack(m.packed, plain);
+  if (!direct) narrow(dw.dtype(), plain, dw.data, dw.elements(), call.accumulates(0));
+}
+
+void run(const KernelCall& call, const Roles& roles) {
+  const std::array<const View*, 3> views = by_role<const View*>(roles, &call.ins[0], &call.ins[1], &call.outs[0]);
+  const ConvolutionSizes sizes = convolution_sizes(roles.pass, views[0]->shape(), views[2]->shape(), call.attributes);
+  if (sizes.samples == 0 || views[roles.made]->elements() == 0) return;
+  const int threads = call.team.size();
+  Scratch scratch(call.workspace);
+  const Memory m = take(sizes, {&views[0]->type, &views[1]->type, &views[2]->type}, threads, scratch);
+  std::array<float*, 3> data = {};
+  for (size_t i = 0; i < 3; ++i) {
+    const View& v = *views[i];
+    const bool narrow = v.dtype() != DType::f32;
+    data[i] = narrow ? m.wide[i] : reinterpret_cast<float*>(v.data);
+    if (narrow && i != roles.made)
+      call.team.for_shares(v.elements(), 4096, [&](Range r, int) {
+        widen(v.dtype(), v.data + r.begin * tensor::size_of(v.dtype()), data[i] + r.begin, r.size());
+      });
+  }
+  const ConvolutionSizes most = of_thread(sizes, threads);
+  if (roles.pass != ConvolutionPass::weight) library_convolution(most).pack(data[1], m.packed);
+  const int64_t x_step = sizes.x_elements(), y_step = sizes.y_elements();
+  int parts = 0;
+  for (int t = 0; t < threads; ++t) parts += base::share(sizes.samples, t, threads).size() > 0;
+  // Shares of nothing come between others, so that a thread's number is not that of its part.
+  const auto part_of = [&](int thread) {
+    int part = 0;
+    for (int t = 0; t < thread; ++t) part += base::share(sizes.samples, t, threads).size() > 0;
+    return part;
+  };
+  call.team.run([&](int thread) {
+    const Range mine = base::share(sizes.samples, thread, threads);
+    if (mine.size() == 0) return;
+    float* weights = m.packed + (roles.pass == ConvolutionPass::weight ? part_of(thread) * m.packed_size : 0);
+    library_convolution(most, mine.size())
+        .run(data[0] + mine.begin * x_step, weights, data[2] + mine.begin * y_step,
+             m.scratch + thread * m.scratch_size);
+  });
+  if (roles.pass == ConvolutionPass::weight) return finish_weight(call, sizes, m, parts);
+  const View& made = *views[roles.made];
+  if (made.dtype() == DType::f32) return;
+  call.team.for_shares(made.elements(), 4096, [&](Range r, int) {
+    narrow(made.dtype(), data[roles.made] + r.begin, made.data + r.begin * tensor::size_of(made.dtype()), r.size());
+  });
+}
+
+int64_t workspace(const KernelShapes& shapes, const Roles& roles) {
+  const std::array<const tensor::Type*, 3> types = by_role(roles, shapes.ins[0], shapes.ins[1], shapes.outs[0]);
+  const ConvolutionSizes sizes = convolution_sizes(roles.pass, types[0]->shape, types[2]->shape, shapes.attributes);
+  if (sizes.samples == 0 || types[roles.made]->shape.elements() == 0) return 0;
+  Scratch scratch;
+  take(sizes, types, shapes.threads, scratch);
+  return scratch.bytes();
+}
+
+}  // namespace
+
+bool convolution_takes(const Operands& o) {
+  const size_t windows = tensor::words(o.attributes.text_or("window", "")).size();
+  return is_fast(o.ins[0].dtype) && is_fast(o.ins[1].dtype) && is_fast(o.outs[0].dtype) && windows >= 1 &&
+         windows <= kMostWindows;
+}
+
+void convolution(const KernelCall& call) {
+  run(call, kForward);
+}
+int64_t convolution_workspace(const KernelShapes& shapes) {
+  return workspace(shapes, kForward);
+}
+void convolution_grad_input(const KernelCall& call) {
+  run(call, kInput);
+}
+int64_t convolution_grad_input_workspace(const KernelShapes& shapes) {
+  return workspace(shapes, kInput);
+}
+void convolution_grad_weight(const KernelCall& call) {
+  run(call, kWeight);
+}
+int64_t convolution_grad_weight_workspace(const KernelShapes& shapes) {
+  return workspace(shapes, kWeight);
+}
+
+}  // namespace kintsugi::kernels::cpu

@@ -1,0 +1,36 @@
+// CPU kernels of images: convolutions, pools and batch norms.
+#pragma once
+
+#include "kintsugi/kernels/cpu/kernels.h"
+
+namespace kintsugi::kernels::cpu {
+
+void pixels(const KernelCall& call);
+bool pixels_take(const Operands& o);
+
+void convolution(const KernelCall& call);
+void convolution_grad_input(const KernelCall& call);
+void convolution_grad_weight(const KernelCall& call);
+bool convolution_takes(const Operands& o);
+int64_t convolution_workspace(const KernelShapes& shapes);
+int64_t convolution_grad_input_workspace(const KernelShapes& shapes);
+int64_t convolution_grad_weight_workspace(const KernelShapes& shapes);
+
+void max_pool(const KernelCall& call);
+void max_pool_grad(const KernelCall& call);
+void average_pool(const KernelCall& call);
+void average_pool_grad(const KernelCall& call);
+bool pool_takes(const Operands& o);
+int64_t pool_grad_workspace(const KernelShapes& shapes);
+
+void batch_statistics(const KernelCall& call);
+int64_t batch_statistics_workspace(const KernelShapes& shapes);
+void batch_norm(const KernelCall& call);
+void batch_norm_sums(const KernelCall& call);
+void batch_norm_grad(const KernelCall& call);
+bool batch_norm_takes(const Operands& o);
+bool batch_statistics_takes(const Operands& o);
+int64_t batch_norm_workspace(const KernelShapes& shapes);
+int64_t batch_norm_sums_workspace(const KernelShapes& shapes);
+
+}  // namespace kintsugi::kernels::cpu

@@ -1,0 +1,178 @@
+#include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/tensor/window.h"
+
+namespace kintsugi::kernels::images_test {
+namespace {
+
+using namespace test;
+using tensor::DimWindow;
+using tensor::Window;
+
+constexpr std::string_view kNames[] = {"depth", "height", "width"};
+
+// Sizes and windows of the last dims of kNames.
+struct Case {
+  int64_t batch, channels, filters;
+  std::vector<std::pair<int64_t, Window>> dims;
+  int64_t groups = 1;
+};
+
+struct Shapes {
+  Attributes attributes;
+  Shape x, w, y, pooled;
+};
+
+Shapes shapes_of(const Case& c) {
+  std::vector<DimWindow> windows;
+  std::vector<tensor::Dim> x = {{"batch", c.batch}}, w, y = {{"batch", c.batch}};
+  for (size_t i = 0; i < c.dims.size(); ++i) {
+    const std::string name(kNames[i + std::size(kNames) - c.dims.size()]);
+    const auto& [size, window] = c.dims[i];
+    windows.push_back({name, window});
+    x.push_back({name, size});
+    w.push_back({tensor::kernel_dim(name), window.kernel});
+    y.push_back({name, window.outputs(size)});
+  }
+  std::vector<tensor::Dim> pooled = y;
+  x.push_back({"channel", c.channels});
+  pooled.push_back({"channel", c.channels});
+  w.insert(w.end(), {{c.groups > 1 ? "group_channel" : "channel", c.channels / c.groups}, {"filter", c.filters}});
+  y.push_back({"filter", c.filters});
+  Shapes s = {{}, Shape(x), Shape(w), Shape(y), Shape(pooled)};
+  if (c.groups > 1) s.attributes.set("groups", c.groups);
+  tensor::set_windows(s.attributes, windows);
+  return s;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {5, 3, 6, {{12, {.kernel = 5}}, {11, {.kernel = 5}}}},
+      {3, 6, 16, {{9, {.kernel = 3, .low = 1, .high = 1}}, {8, {.kernel = 3, .low = 1, .high = 1}}}},
+      {1, 8, 8, {{9, {.kernel = 3, .stride = 2, .low = 1, .high = 1}}, {8, {.kernel = 3, .stride = 2, .low = 1}}}},
+      {2, 16, 5, {{8, {.kernel = 1, .stride = 2}}, {7, {.kernel = 1, .stride = 2}}}},
+      {2, 4, 9, {{9, {.kernel = 2, .dilation = 3}}, {7, {.kernel = 4, .stride = 3}}}},
+      {4, 5, 7, {{15, {.kernel = 3, .stride = 2, .low = 2}}}},
+      {2, 3, 4, {{5, {.kernel = 3, .low = 1, .high = 1}}, {4, {.kernel = 2}}, {6, {.kernel = 3, .stride = 3}}}},
+      {3, 8, 16, {{6, {.kernel = 3, .low = 1, .high = 1}}, {6, {.kernel = 3, .low = 1, .high = 1}}}, 4},
+      {2, 6, 6, {{7, {.kernel = 3, .low = 1, .high = 1}}, {7, {.kernel = 3, .low = 1, .high = 1}}}, 6},
+  };
+  return list;
+}
+
+}  // namespace
+
+TEST(CpuConvolution, AsTheReference) {
+  for (const Case& c : cases()) {
+    const Shapes s = shapes_of(c);
+    SCOPED_TRACE(to_string(s.x) + " " + to_string(s.w) + " " + to_string(s.attributes));
+    for (DType dtype : kFastTypes)
+      for (int threads : {1, 2, 3}) {
+        Tensor x = random_tensor(s.x, dtype, 1), w = random_tensor(s.w, dtype, 2), dy = random_tensor(s.y, dtype, 3);
+        const auto trial = [&](const char* kind, uint32_t accumulate = 0) {
+          return Trial{.kind = kind, .attributes = s.attributes, .accumulate = accumulate, .threads = threads};
+        };
+        compare(trial("convolution"), {&x, &w}, {Tensor(s.y, dtype)}, {1e-5, 1e-4});
+        compare(trial("convolution_grad_input"), {&dy, &w}, {Tensor(s.x, dtype)}, {1e-5, 1e-4});
+        compare(trial("convolution_grad_weight"), {&x, &dy}, {Tensor(s.w, DType::f32)}, {1e-5, 1e-4});
+        compare(trial("convolution_grad_weight", 1), {&x, &dy}, {random_tensor(s.w, DType::f32, 4)}, {1e-5, 1e-4});
+      }
+  }
+}
+
+TEST(CpuConvolution, SameBitsAgain) {
+  const Shapes s = shapes_of(cases()[1]);
+  static const auto cpu = cpu_kernels();
+  Tensor x = random_tensor(s.x, DType::f32, 1), dy = random_tensor(s.y, DType::f32, 3), first(s.w, DType::f32),
+         second(s.w, DType::f32);
+  const Trial trial = {.kind = "convolution_grad_weight", .attributes = s.attributes, .threads = 2};
+  run_kernel(*cpu, trial, {&x, &dy}, {&first});
+  run_kernel(*cpu, trial, {&x, &dy}, {&second});
+  expect_close(first, second, 0, 0);
+}
+
+TEST(CpuPool, AsTheReference) {
+  with_each_target([] {
+    for (const Case& c : cases()) {
+      const Shapes s = shapes_of(c);
+      SCOPED_TRACE(to_string(s.x) + " " + to_string(s.attributes));
+      for (DType dtype : kFastTypes)
+        for (int64_t exclude : {0, 1}) {
+          Tensor x = random_tensor(s.x, dtype, 1), dy = random_tensor(s.pooled, dtype, 3);
+          Attributes attributes = s.attributes;
+          attributes.set("exclude_padding", exclude);
+          const auto trial = [&](const char* kind) {
+            return Trial{.kind = kind, .attributes = attributes, .threads = 2};
+          };
+          compare(trial("max_pool"), {&x}, {Tensor(s.pooled, dtype)});
+          compare(trial("max_pool_grad"), {&x, &dy}, {Tensor(s.x, dtype)});
+          compare(trial("average_pool"), {&x}, {Tensor(s.pooled, dtype)});
+          compare(trial("average_pool_grad"), {&dy}, {Tensor(s.x, dtype)});
+        }
+    }
+  });
+}
+
+// Equal elements, a NaN, and positions that a block does not have.
+TEST(CpuPool, EqualAndAbsentElements) {
+  with_each_target([] {
+    const Shape x_shape = {{"batch", 1}, {"height", 6}, {"channel", 3}},
+                y_shape = {{"batch", 1}, {"height", 3}, {"channel", 3}};
+    Attributes attributes = {{"exclude_padding", int64_t{1}}};
+    tensor::set_windows(attributes, {{"height", {.kernel = 2, .stride = 2}}});
+    Tensor x(x_shape, DType::f32, {0, 0, 0, -1, -2, -3, 2, 2, NAN, 2, 3, 1, 4, NAN, 5, 5, 1, 5}),
+        dy = random_tensor(y_shape, DType::f32, 3);
+    const std::vector<NamedIndex> indices = {{"height", tensor::DimIndex({{0, 3}}, 3)},
+                                             {"height", tensor::DimIndex({{-1, 1}, {0, 5}}, 5), true}};
+    compare({.kind = "max_pool", .attributes = attributes, .indices = indices}, {&x}, {Tensor(y_shape, DType::f32)});
+    compare({.kind = "max_pool_grad", .attributes = attributes, .indices = indices}, {&x, &dy},
+            {Tensor(x_shape, DType::f32)});
+    compare({.kind = "average_pool_grad", .attributes = attributes, .indices = indices}, {&dy},
+            {Tensor(x_shape, DType::f32)});
+  });
+}
+
+TEST(CpuBatchNorm, AsTheReference) {
+  with_each_target([] {
+    for (int64_t channels : {1, 6, 19})
+      for (DType dtype : kFastTypes)
+        for (int threads : {1, 2}) {
+          const Shape x_shape = {{"batch", 5}, {"height", 7}, {"width", 3}, {"channel", channels}},
+                      channel = {{"channel", channels}}, moments = {{"moment", 2}, {"channel", channels}};
+          Tensor x = random_tensor(x_shape, dtype, 1, 1, 3), dy = random_tensor(x_shape, dtype, 2),
+                 gamma = random_tensor(channel, dtype, 3), beta = random_tensor(channel, dtype, 4),
+                 statistics(moments, DType::f64), mean = random_tensor(channel, DType::f32, 5),
+                 variance = random_tensor(channel, DType::f32, 6, 0.5, 1.5);
+          const Attributes attributes = {{"epsilon", 1e-5}, {"count", int64_t{5 * 7 * 3}}};
+          const auto trial = [&](const char* kind, uint32_t accumulate = 0) {
+            return Trial{.kind = kind, .attributes = attributes, .accumulate = accumulate, .threads = threads};
+          };
+          compare(trial("batch_statistics"), {&x}, {statistics});
+          run_kernel(*reference_kernels(), trial("batch_statistics"), {&x}, {&statistics});
+          compare(trial("batch_norm"), {&x, &gamma, &beta, &statistics}, {Tensor(x_shape, dtype)}, {1e-4, 1e-4});
+          compare(trial("batch_norm"), {&x, &gamma, &beta, nullptr, &mean, &variance}, {Tensor(x_shape, dtype)},
+                  {1e-4, 1e-4});
+          const std::vector<Tensor> sums = {random_tensor(channel, DType::f32, 7),
+                                            random_tensor(channel, DType::f32, 8)};
+          compare(trial("batch_norm_sums"), {&x, &statistics, &dy}, sums, {1e-4, 1e-4});
+          compare(trial("batch_norm_sums", 3), {&x, &statistics, &dy}, sums, {1e-4, 1e-4});
+          Tensor dgamma = sums[0], dbeta = sums[1];
+          compare(trial("batch_norm_grad"), {&x, &gamma, &statistics, &dgamma, &dbeta, &dy}, {Tensor(x_shape, dtype)},
+                  {1e-4, 1e-4});
+        }
+  });
+}
+
+TEST(CpuPixels, AsTheReference) {
+  const Shape x_shape = {{"batch", 3}, {"channel", 3}, {"height", 5}, {"width", 4}},
+              y_shape = {{"batch", 3}, {"height", 5}, {"width", 4}, {"channel", 3}};
+  const Attributes attributes = {{"mean", "0.4 0.5 0.6"}, {"deviation", "0.25"}, {"dtype", "fp32"}};
+  Tensor bytes(x_shape, DType::u8), numbers = random_tensor(x_shape, DType::f32, 1);
+  for (int64_t i = 0; i < bytes.elements(); ++i) bytes.set(i, static_cast<double>(i * 37 % 256));
+  for (Tensor* x : {&bytes, &numbers})
+    compare({.kind = "pixels", .attributes = attributes, .threads = 2}, {x}, {Tensor(y_shape, DType::f32)});
+  Tensor y(y_shape, DType::f32);
+  run_kernel(*reference_kernels(), {.kind = "pixels", .attributes = attributes}, {&bytes}, {&y});
+  EXPECT_NEAR(y.get(1), (bytes.get(20) / 255 - 0.5) / 0.25, 1e-6);  // the second channel of the first pixel
+}
+
+}  // namespace kintsugi::kernels::images_test

@@ -1,0 +1,78 @@
+// x [samples spatial... channels], w [kernel... channels filters] -> y [samples spatial... filters], whose spatial dims
+// have the names of x's and a window each (tensor/window.h). With "groups" above 1 a filter sees
+// the channels of its own group alone, and the channels of w have a name of their own.
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/ops/rows.h"
+#include "kintsugi/tensor/window.h"
+
+namespace kintsugi::ops {
+namespace {
+
+OutTypes infer(Types ins, const Attributes& attributes) {
+  const Shape &x = ins["x"].shape, &w = ins["w"].shape;
+  const std::vector<tensor::DimWindow> windows = tensor::windows_of(attributes);
+  const int64_t groups = attributes.integer_or("groups", 1);
+  bool fits = w.rank() == windows.size() + 2 && x.rank() == w.rank() && w[w.rank() - 1].size % groups == 0 &&
+              w[w.rank() - 2].size * groups == x[x.rank() - 1].size &&
+              (groups > 1 || w[w.rank() - 2].name == x[x.rank() - 1].name);
+  for (size_t i = 0; fits && i < windows.size(); ++i)
+    fits = w[i].name == tensor::kernel_dim(windows[i].dim) && w[i].size == windows[i].window.kernel;
+  if (!fits)
+    throw base::InternalError("convolution", "{} and {} with {}", to_string(x), to_string(w), to_string(attributes));
+  return {{windowed(x, attributes, w[w.rank() - 1]), ins["x"].dtype}};
+}
+
+std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
+  const ValueId x = op.in("x"), w = op.in("w");
+  return {g.make("convolution_grad_input", {dy[0], w}, {g.type(x)}, op.attributes)[0],
+          g.make("convolution_grad_weight", {x, dy[0]}, {g.gradient_type(w)}, op.attributes)[0]};
+}
+
+// A multiplication and an addition for each weight of a filter at each element of y.
+double flops_of(const Type& y, const Type& w) {
+  return 2.0 * static_cast<double>(y.shape.elements()) *
+         static_cast<double>(w.shape.elements() / std::max<int64_t>(w.shape[w.shape.rank() - 1].size, 1));
+}
+
+}  // namespace
+
+OpRow convolution() {
+  return {.kind = "convolution",
+          .ins = {"x", "w"},
+          .outs = {"y"},
+          .infer = infer,
+          .grad = grad,
+          .flops = [](Types ins, Types outs, const Attributes&) { return flops_of(outs["y"], ins["w"]); },
+          .linear = true,
+          .keeps_zero = true,
+          .windowed = {"x"}};
+}
+
+// dy, w -> dx
+OpRow convolution_grad_input() {
+  return {.kind = "convolution_grad_input",
+          .ins = {"dy", "w"},
+          .outs = {"dx"},
+          .family = "convolution",
+          .flops = [](Types ins, Types, const Attributes&) { return flops_of(ins["dy"], ins["w"]); },
+          .linear = true,
+          .keeps_zero = true,
+          .windowed = {"dx"}};
+}
+
+// x, dy -> dw
+OpRow convolution_grad_weight() {
+  return {.kind = "convolution_grad_weight",
+          .ins = {"x", "dy"},
+          .outs = {"dw"},
+          .family = "convolution",
+          .flops = [](Types ins, Types outs, const Attributes&) { return flops_of(ins["dy"], outs["dw"]); },
+          .linear = true,
+          .keeps_zero = true,
+          .windowed = {"x"},
+          .accumulates = {"dw"}};
+}
+
+}  // namespace kintsugi::ops
