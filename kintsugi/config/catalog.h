@@ -29,6 +29,7 @@ struct Family {
   FfnWidth ffn = {};
   bool reads_tokens = true;   // else numbers or images: there is no vocabulary, no sequence and no attention
   bool reads_images = false;  // else, where it reads no tokens, numbers
+  int64_t layers = 0;         // where the family fixes their number; 0: model.layers is free
   // Besides the default.
   std::vector<std::string_view> objectives = {};
 };

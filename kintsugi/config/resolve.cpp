@@ -40,6 +40,7 @@ void derive_model(Given& given) {
     key.set(given.settings, key.get(defaults));
     given.origins[i] = {Origin::Kind::derived, std::string(key.rule)};
   }
+  if (family->layers > 0) derive_ungiven(given, "model.layers", m.layers, family->layers, "model.family");
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
   derive<int64_t>(given, "model.head_dim", m.head_dim, 0, m.embed / m.heads);
   derive<int64_t>(given, "model.ffn", m.ffn, 0, family->ffn.of(m.embed));
@@ -148,6 +149,10 @@ void check_objective(const Given& given) {
 void check_model(const Given& given) {
   const Model& m = given.settings.model;
   check_objective(given);
+  if (const int64_t fixed = given.catalog->family(m.family)->layers; fixed > 0 && m.layers != fixed)
+    throw base::UserError("config", "{}{} is not possible with {}, which has {} layers; leave it out",
+                          place(given, {"model.layers", "model.family"}), given.say("model.layers"),
+                          given.say("model.family"), fixed);
   if (!reads_tokens(given)) return;
   check_heads(given);
   check_layers(given, "model.window_layers", m.window_layers, kWindowLayers);

@@ -48,7 +48,9 @@ BufferId Storage::of(StateId id, int stage, const Layout* layout) {
 }
 
 bool Storage::is_number(StateId id) const {
-  return buckets_.states[id].kind == StateKind::statistic && !buckets_.states[id].parts;
+  const State& s = buckets_.states[id];
+  const bool tracked = s.saved && s.type.shape.rank() > 0;  // by a layer, and on its stage alone
+  return s.kind == StateKind::statistic && !s.parts && !tracked;
 }
 
 std::vector<int> Storage::stages_of(StateId id) const {

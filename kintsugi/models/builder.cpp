@@ -81,6 +81,37 @@ ValueId Builder::norm(ValueId x, const std::string& name) {
   return graph_.op("layer_norm", {x, gamma, beta}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
 }
 
+ValueId Builder::batch_norm(ValueId x, const std::string& name) {
+  constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
+  const Shape& shape = graph_.shape(x);
+  const Shape channels = {shape[shape.rank() - 1]};
+  const ValueId gamma = weight(name + ".gamma", channels, {Init::Kind::constant, 1.0}, false),
+                beta = weight(name + ".beta", channels, {}, false);
+  const auto tracked = [&](std::string_view which, double start) {
+    const std::string state = name + std::string(which);
+    const graph::StateId found = states_.find(state);
+    if (found != graph::kNone) return found;
+    return states_.add({.name = state,
+                        .type = {channels, graph::wide(dtype_)},
+                        .kind = StateKind::statistic,
+                        .layer = graph_.layer,
+                        .init = {Init::Kind::constant, start}});
+  };
+  const graph::StateId mean = tracked(".mean", 0.0), variance = tracked(".variance", 1.0);
+  const Attributes attributes = {
+      {"epsilon", kEpsilon}, {"momentum", kMomentum}, {"count", shape.elements() / channels.elements()}};
+  if (pass_.purpose != Purpose::train)
+    return graph_.apply("batch_norm",
+                        {x, gamma, beta, graph::kNone, graph_.read(mean), graph_.read(variance)}, attributes)[0];
+  const ValueId statistics = graph_.op("batch_statistics", {x}),
+                y = graph_.apply("batch_norm", {x, gamma, beta, statistics}, attributes)[0];
+  const std::vector<ValueId> now =
+      graph_.apply("running_statistics", {graph_.read(mean), graph_.read(variance), statistics}, attributes);
+  graph_.assign(now[0], mean);
+  graph_.assign(now[1], variance);
+  return y;
+}
+
 ValueId Builder::dropout(ValueId x, const std::string& key) {
   if (model_.dropout == 0.0 || pass_.purpose != Purpose::train) return x;
   return graph_.op("dropout", {x}, {{"p", model_.dropout}, {"key", key}});

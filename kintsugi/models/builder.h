@@ -62,6 +62,9 @@ class Builder {
                  bool bias);
   // The norm of the model, over embed.
   ValueId norm(ValueId x, const std::string& name);
+  // Over all dims of x but the last: by the statistics of the whole batch in training, which are tracked, and by those
+  // tracked in evaluation.
+  ValueId batch_norm(ValueId x, const std::string& name);
   ValueId dropout(ValueId x, const std::string& key);
   ValueId activation(ValueId x);
   // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q. In generation, keys and values

@@ -130,6 +130,10 @@ Family mixtral();
 Family qwen3_moe();
 Family olmoe();
 Family mlp();
+Family lenet();
+Family resnet18();
+Family resnet34();
+Family resnet50();
 
 // What several families share.
 config::Model llama_defaults();

@@ -9,7 +9,8 @@ std::span<const Family> families() {
   static const std::vector<Family> list = [] {
     std::vector<Family> rows = {gpt(),   llama(),   mistral(),   qwen2(),  qwen3(),   olmo2(),
                                 olmo3(), smollm3(), phi3(),      gemma3(), gptneox(), gptj(),
-                                bert(),  mixtral(), qwen3_moe(), olmoe(),  mlp()};
+                                bert(),  mixtral(), qwen3_moe(), olmoe(),  mlp(),
+                                lenet(), resnet18(), resnet34(), resnet50()};
     for (Family& row : rows) row.config.defaults.family = row.config.name;
     return rows;
   }();

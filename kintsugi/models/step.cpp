@@ -149,6 +149,12 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
   const Trunk trunk = build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
            number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
+  if (config::objective(s.model) == config::Objective::classes) {
+    const std::vector<ValueId> hits =
+        g.apply("class_hits", {trunk.classes, b.input("classes", {b.batch()}, DType::i32)});
+    g.accumulate(hits[0], number(states, std::string(kEvaluateTop1), 0.0, g.layer, false));
+    g.accumulate(hits[1], number(states, std::string(kEvaluateTop5), 0.0, g.layer, false));
+  }
   return g;
 }
 

@@ -36,6 +36,9 @@ constexpr std::string_view kExpertLoad =
 constexpr std::string_view kRouterBias = ".router.bias";
 constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
+// Of classes: the samples whose class has the largest logit, and one of the five largest.
+constexpr std::string_view kEvaluateTop1 = "evaluate.top1";
+constexpr std::string_view kEvaluateTop5 = "evaluate.top5";
 
 struct Graphs {
   std::unique_ptr<graph::StateTable> states;  // at a stable address: the graphs point to it

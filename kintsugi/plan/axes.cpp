@@ -61,7 +61,8 @@ Names expert_shards(const Parallel&, const Mesh&) {
 
 Rules tensor_rules(const Parallel&) {
   Rules rules = {{.dim = "kv_heads", .axes = {"tensor"}}, {.dim = "group", .axes = {"tensor"}}};
-  for (const char* dim : {"kv_heads", "ffn", "vocab"}) rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
+  for (const char* dim : {"kv_heads", "ffn", "vocab", "filter"})
+    rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
   return rules;
 }
 

@@ -1,0 +1,39 @@
+// LeNet in the form that introductions to CIFAR-10 train: two convolutions and three dense layers (after LeCun et al.
+// 1998, section II).
+#include "kintsugi/models/convnet.h"
+#include "kintsugi/models/family.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::models {
+namespace {
+
+const std::vector<NetLayer>& lenet_layers() {
+  static const std::vector<NetLayer> layers = {
+      {Convolve{"conv1", 6, {.kernel = 5}}, MaxPool{{.kernel = 2, .stride = 2}}},
+      {Convolve{"conv2", 16, {.kernel = 5}}, MaxPool{{.kernel = 2, .stride = 2}}},
+      {Dense{"fc1", 120}},
+      {Dense{"fc2", 84}},
+  };
+  return layers;
+}
+
+}  // namespace
+
+Family lenet() {
+  config::Model m;
+  m.objective = "classes";
+  m.activation = "relu";
+  m.positions = "none";
+  m.tied = false;
+  return {.config = {.name = "lenet",
+                     .about = "LeNet: two convolutions and three dense layers, from images to a class or numbers",
+                     .defaults = m,
+                     .reads_tokens = false,
+                     .reads_images = true,
+                     .layers = static_cast<int64_t>(lenet_layers().size()),
+                     .objectives = {"numbers"}},
+          .build = [](Builder& b) { return convnet(b, lenet_layers(), "fc3"); },
+          .hugging_face = {}};
+}
+
+}  // namespace kintsugi::models
