@@ -156,7 +156,7 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
   fmt::print("checkpoint {}\n", model.folder().string());
   run::LossSum all;
   for (size_t i = 0; i < sources.size(); ++i) {
-    all.sum += losses[i].sum, all.count += losses[i].count;
+    all.add(losses[i]);
     if (sources[i].domain.empty()) continue;
     fmt::print("domain     {}: loss {}, {}{}, {}\n", sources[i].domain, base::format_fixed(losses[i].mean(), 6),
                likely ? fmt::format("perplexity {}, ", base::format_fixed(std::exp(losses[i].mean()), 4)) : "",
@@ -165,6 +165,8 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
   const std::string data = sources.size() == 1 ? sources[0].path : fmt::format("{} domains", sources.size());
   fmt::print("data       {}, {}\nloss       {}\n", data, count(all), base::format_fixed(all.mean(), 6));
   if (likely) fmt::print("perplexity {}\n", base::format_fixed(std::exp(all.mean()), 4));
+  if (all.top1) fmt::print("top-1      {}%\n", base::format_fixed(100 * *all.top1 / all.count, 2));
+  if (all.top5 && m.outputs > 5) fmt::print("top-5      {}%\n", base::format_fixed(100 * *all.top5 / all.count, 2));
 }
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,

@@ -68,6 +68,7 @@ LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, b
           {"step " + count, 10, count},
           {"loss " + base::format_fixed(m.loss, 4), 9},
           {validation.empty() ? "" : "validation " + validation, 8, validation.empty() ? "" : "val " + validation},
+          {m.top1 ? fmt::format("top-1 {:.2f}%", 100 * *m.top1) : "", 8},
           {fmt::format("learning rate {:.2e}", m.learning_rate), 5, "lr " + short_power(m.learning_rate)},
           {gradient_part(m, "gradient"), 4, gradient_part(m, "grad")},
           {scaling_part(m), 4},

@@ -11,8 +11,15 @@ namespace kintsugi::run {
 struct LossSum {
   double sum = 0;  // over counted tokens
   double count = 0;
+  // Of models that predict a class: the samples whose class was predicted, and was among the five likeliest.
+  std::optional<double> top1 = {}, top5 = {};
 
   double mean() const { return sum / count; }
+  void add(const LossSum& other) {
+    sum += other.sum, count += other.count;
+    if (other.top1) top1 = top1.value_or(0) + *other.top1;
+    if (other.top5) top5 = top5.value_or(0) + *other.top5;
+  }
 };
 
 // Calls fill(inputs, batch number), which sets the inputs, before each of `batches` runs, and before that
@@ -21,12 +28,16 @@ template <typename F, typename G>
 std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& fill, G&& goes_on) {
   executor.set_number("evaluate.sum", 0);
   executor.set_number("evaluate.count", 0);
+  const bool classes = executor.has_state("evaluate.top1");
+  if (classes) executor.set_number("evaluate.top1", 0), executor.set_number("evaluate.top5", 0);
   kernels::Numbers numbers;
   for (int64_t i = 0; i < batches; ++i) {
     if (!goes_on(i)) return std::nullopt;
     executor.run(program::Step::evaluate, numbers, [&](const Executor::Inputs& inputs) { fill(inputs, i); });
   }
-  return LossSum{executor.number("evaluate.sum"), executor.number("evaluate.count")};
+  LossSum all{executor.number("evaluate.sum"), executor.number("evaluate.count")};
+  if (classes) all.top1 = executor.number("evaluate.top1"), all.top5 = executor.number("evaluate.top5");
+  return all;
 }
 
 // The same to its end.

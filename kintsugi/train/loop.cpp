@@ -286,7 +286,7 @@ int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource
 // Fills in the losses. False if a signal ended it: there are none.
 bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Settings& s = rank.settings();
-  m.validation_loss.reset();
+  m.validation_loss.reset(), m.top1.reset(), m.top5.reset();
   m.domains.clear();
   int64_t all = 0, before = 0;
   for (const ValidationSamples& file : rank.corpus.validation) all += evaluated_samples(s, *file.samples);
@@ -305,10 +305,12 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
                                                 {.samples = samples, .batch = build::samples_of_pass(s)}, goes_on);
     if (!loss) return false;
     before += samples;
-    sum.sum += loss->sum, sum.count += loss->count;
+    sum.add(*loss);
     if (!file.domain.empty()) domains.push_back({file.domain, loss->mean()});
   }
   m.validation_loss = sum.mean();
+  if (sum.top1) m.top1 = *sum.top1 / sum.count;
+  if (sum.top5) m.top5 = *sum.top5 / sum.count;
   m.domains = std::move(domains);
   return true;
 }

@@ -25,6 +25,8 @@ std::string to_json(const Metrics& m) {
     }
     if (m.validation_loss) line.key("validation_loss").value(*m.validation_loss);
     for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
+    if (m.top1) line.key("top1").value(*m.top1);
+    if (m.top5) line.key("top5").value(*m.top5);
     line.key("learning_rate").value(m.learning_rate).key("gradient_norm").value(m.gradient_norm);
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
@@ -63,6 +65,8 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
   }
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
   for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
+  if (m.top1) scalars.push_back({"accuracy/top1", *m.top1});
+  if (m.top5) scalars.push_back({"accuracy/top5", *m.top5});
   return scalars;
 }
 
@@ -93,6 +97,8 @@ std::optional<Metrics> metrics_of(std::string_view line) {
     m.step = json.at("step").whole();
     m.loss = number("loss");
     if (const auto loss = json.find("validation_loss")) m.validation_loss = loss->number();
+    if (const auto top1 = json.find("top1")) m.top1 = top1->number();
+    if (const auto top5 = json.find("top5")) m.top5 = top5->number();
     m.learning_rate = number("learning_rate");
     m.gradient_norm = number("gradient_norm");
     m.tokens = json.at("tokens").whole();

@@ -47,6 +47,9 @@ struct Metrics {
   std::optional<ExpertUse> experts = {};
   std::optional<double> validation_loss;  // over all validation files
   std::vector<DomainLoss> domains = {};   // the same of each, if they have names
+  // Of models that predict a class: the share of validation samples whose class was predicted, and was among the five
+  // likeliest.
+  std::optional<double> top1 = {}, top5 = {};
   double learning_rate = 0;
   double gradient_norm = 0;  // of the mean loss, before clipping
   int64_t tokens = 0;        // since the run began
