@@ -178,22 +178,28 @@ class RowTrials {
     add_images();
   }
 
-  // Convolutions, pools and batch norms. Dims with windows are whole here.
+  // Convolutions, pools and batch norms.
   void add_images() {
     graph::StateTable states;
     graph::Graph g("images", ops::operations(), states);
     const auto input = [&](const Shape& shape) { return g.input("x", {shape, tensor::DType::f64}); };
-    tensor::Attributes attributes = {{"whole", "height width kernel_height kernel_width group_channel"}};
-    tensor::set_windows(attributes,
-                        {{"height", {.kernel = 3, .stride = 2, .low = 1, .high = 1}}, {"width", {.kernel = 2}}});
     const Shape x = {{"batch", 4}, {"height", 5}, {"width", 4}, {"channel", 6}}, channel = {{"channel", 6}};
     const auto differentiated = [&](graph::ValueId y) {
       const graph::Op op = g.op_at(static_cast<size_t>(g.value(y).op));
       op.row->grad(g, op, std::vector<graph::ValueId>{input(g.shape(y))});
     };
-    const Shape w = {{"kernel_height", 3}, {"kernel_width", 2}, {"channel", 6}, {"filter", 4}};
-    differentiated(g.op("convolution", {input(x), input(w)}, attributes));
-    for (const char* pool : {"max_pool", "average_pool"}) differentiated(g.op(pool, {input(x)}, attributes));
+    const Shape wide = {{"batch", 2}, {"height", 13}, {"width", 12}, {"channel", 3}};
+    for (const auto& [height, width] : std::vector<std::pair<tensor::Window, tensor::Window>>{
+             {{.kernel = 3, .low = 1, .high = 1}, {.kernel = 2, .stride = 2}},
+             {{.kernel = 1, .stride = 2}, {.kernel = 5}},
+             {{.kernel = 4, .stride = 3, .low = 2, .high = 1}, {.kernel = 2, .dilation = 3}},
+             {{.kernel = 7, .stride = 2, .low = 3, .high = 3}, {.kernel = 3, .dilation = 2, .low = 2, .high = 2}}}) {
+      tensor::Attributes attributes;
+      tensor::set_windows(attributes, {{"height", height}, {"width", width}});
+      const Shape w = {{"kernel_height", height.kernel}, {"kernel_width", width.kernel}, {"channel", 3}, {"filter", 4}};
+      differentiated(g.op("convolution", {input(wide), input(w)}, attributes));
+      for (const char* pool : {"max_pool", "average_pool"}) differentiated(g.op(pool, {input(wide)}, attributes));
+    }
     const tensor::Attributes norm = {{"epsilon", 1e-5}, {"count", int64_t{80}}, {"momentum", 0.1}};
     g.op("pixels", {input({{"batch", 4}, {"channel", 3}, {"height", 5}, {"width", 4}})},
          {{"dtype", "fp64"}, {"mean", "0.1 0.2 0.3"}, {"deviation", "0.5"}});

@@ -113,7 +113,6 @@ class NetBuilder {
 
   Attributes windows_of(const WindowSize& size, const std::string& name) const {
     std::vector<tensor::DimWindow> list;
-    std::string whole;
     for (const Dim& d : spatial()) {
       const tensor::Window w = {
           .kernel = size.kernel, .stride = size.stride, .low = size.padding, .high = size.padding};
@@ -124,9 +123,8 @@ class NetBuilder {
                               name, d.name, d.size + 2 * size.padding, size.kernel, d.name,
                               d.name == "height" ? b_.model().image_height : b_.model().image_width);
       list.push_back({d.name, w});
-      whole += (whole.empty() ? "" : " ") + d.name + " " + tensor::kernel_dim(d.name);
     }
-    Attributes attributes = {{"whole", whole}};
+    Attributes attributes;
     tensor::set_windows(attributes, list);
     return attributes;
   }
