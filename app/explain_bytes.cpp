@@ -13,6 +13,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/train/profile_run.h"
