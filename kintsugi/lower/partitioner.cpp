@@ -125,6 +125,14 @@ void Partitioner::compute(const Op& op, BodyId body) {
     value(op.outs[i]).pieces = {{outs[i], c.outs[i], kNoBody, emit_.stage(body), body}};
 }
 
+namespace {
+
+bool has_window(const tensor::Attributes& attributes, std::string_view dim) {
+  return std::ranges::any_of(tensor::windows_of(attributes), [&](const auto& w) { return w.dim == dim; });
+}
+
+}  // namespace
+
 // A block that is split along a windowed dim includes the padding, so that its windows have none.
 tensor::Attributes Partitioner::local_attributes(const Op& op, const Splits& splits) const {
   if (op.row->windowed.empty()) return op.attributes;
@@ -145,7 +153,9 @@ void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
     if (halo ? halo->adds : !mesh::is_padded(plan_.mesh, d.name, d.size, made.layout.of(d.name))) continue;
     const bool lacks =
         std::any_of(op.ins.begin(), op.ins.end(), [&](Id v) { return !value(v).type.shape.has(d.name); });
-    padded |= !op.row->keeps_zero || (op.row->variadic && lacks);
+    // An output position that is padding may reach real inputs.
+    const bool windowed = !op.row->windowed.empty() && has_window(op.attributes, d.name);
+    padded |= !op.row->keeps_zero || windowed || (op.row->variadic && lacks);
   }
   if (padded) emit_.compute(site(op, body), emit_.row("mask"), {}, {b}, {b});
 }
