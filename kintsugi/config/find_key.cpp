@@ -1,0 +1,89 @@
+// Looking up keys: by name, by a former name, by what a user may have meant.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/keys.h"
+
+namespace kintsugi::config {
+namespace {
+
+// Nearer than a third of its length, and one edit at least.
+bool near(std::string_view word, std::string_view candidate) {
+  const int most = std::max<int>(1, static_cast<int>(word.size()) / 3);
+  return word.size() < 64 && base::edit_distance(word, candidate) <= most;
+}
+
+std::string lower(std::string_view word) {
+  std::string result(word);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return c == '-' ? '_' : std::tolower(c); });
+  return result;
+}
+
+bool has_word(std::string_view words, std::string_view word) {
+  return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos;
+}
+
+}  // namespace
+
+int find_key(std::string_view section, std::string_view name) {
+  for (size_t i = 0; i < keys().size(); ++i)
+    if (keys()[i].section == section && keys()[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+const RenamedKey* renamed_key(std::string_view section, std::string_view name) {
+  static constexpr RenamedKey kRenamed[] = {{"train", "kernels", "parallel.device"}};
+  for (const RenamedKey& key : kRenamed)
+    if (key.section == section && key.name == name) return &key;
+  return nullptr;
+}
+
+int key_index(std::string_view full_name) {
+  const size_t dot = full_name.find('.');
+  base::require(dot != std::string_view::npos, "config", "{} is no name of a key", full_name);
+  const int index = find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
+  base::require(index >= 0, "config", "there is no key {}", full_name);
+  return index;
+}
+
+std::string default_text(const Key& key) {
+  if (!key.rule.empty()) return std::string(key.rule);
+  const std::string value = to_toml(key.get(Settings{}));
+  return value == "\"\"" ? "none" : value;
+}
+
+std::string meant_word(std::string_view word, const std::vector<std::string_view>& words) {
+  if (word.empty()) return "";
+  const std::string small = lower(word);
+  if (small == "gpu" && std::ranges::count(words, "cuda") > 0) return "cuda";
+  const std::string best = base::nearest(small, words);
+  return near(small, best) ? best : "";
+}
+
+std::string meant_key(std::string_view section, std::string_view word) {
+  if (word.empty()) return "";
+  const std::string small = lower(word);
+  const auto found = [&](const Key& key) { return key.section == section ? std::string(key.name) : key.full_name(); };
+  for (const bool here : {true, false})
+    for (const Key& key : keys())
+      if ((key.section == section) == here && (key.name == small || has_word(key.others, small))) return found(key);
+  for (const bool here : {true, false}) {
+    const Key* best = nullptr;
+    int least = 1 << 30;
+    for (const Key& key : keys()) {
+      if ((key.section == section) != here || !near(small, key.name)) continue;
+      const int distance = base::edit_distance(small, key.name);
+      if (distance < least) {
+        least = distance;
+        best = &key;
+      }
+    }
+    if (best) return found(*best);
+  }
+  return "";
+}
+
+}  // namespace kintsugi::config
