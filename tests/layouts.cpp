@@ -37,6 +37,9 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "tf32") p.tf32 = true;
     if (key == "pipe") p.pipe = n;
     if (key == "expert") p.expert = n;
+    if (key == "space") p.space = n;
+    if (key == "space_dims") p.space_dims = value;  // "width,height"
+    if (key == "tiles") p.rules = {"height -> space.0, padded", "width -> space.1, padded"};
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;
     if (key == "stages") p.stages = value;  // "1,3"
@@ -47,6 +50,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "reproducible") s.train.reproducible = n;
   }
   std::replace(p.stages.begin(), p.stages.end(), ',', ' ');
+  std::replace(p.space_dims.begin(), p.space_dims.end(), ',', ' ');
   p.ranks = config::ranks_of(p);
   if (p.context_balance.empty()) p.context_balance = p.context_method == "ulysses" ? "contiguous" : "zigzag";
 }
@@ -72,6 +76,7 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::Bat
   fill("types", int32_t{}, [&](size_t i, size_t) { return late(i) ? 1 : 0; });
   fill("classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 3) - 1; });
   fill("weights", float{}, [&](size_t i, size_t) { return 1 + i % 3; });
+  fill("images", uint8_t{}, [&](size_t i, size_t) { return word(i) % 256; });
   for (const std::string_view name : {"features", "targets"})
     fill(name, float{}, [&](size_t i, size_t size) { return static_cast<float>(word(i + size) % 1000) / 500 - 1; });
 }
