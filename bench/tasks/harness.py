@@ -60,7 +60,7 @@ def harness_task(name, data, folder, limit):
 def run_harness(model, model_args, task, batch):
     import lm_eval
     found = lm_eval.simple_evaluate(model=model, model_args=model_args, tasks=[task], log_samples=True, batch_size=batch,
-                                    bootstrap_iters=0, cache_requests=False)
+                                    bootstrap_iters=1000, cache_requests=False)
     samples = sorted(found["samples"][task["task"]], key=lambda s: s["doc_id"])
     return found["results"][task["task"]], [[(r[0][0], r[0][1]) for r in s["resps"]] for s in samples]
 

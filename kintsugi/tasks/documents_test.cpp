@@ -84,7 +84,7 @@ TEST(Tasks, RequestsOfEachPublishedForm) {
   EXPECT_EQ(first("hellaswag", "h.jsonl",
                   R"({"ind": 4, "activity_label": "Roof [title]", "ctx_a": "A man sits.", "ctx_b": "he STARTS",)"
                   R"( "endings": ["to [x]  sing.", "up."], "label": 1})"),
-            "4\n[Roof. : A man sits. He starts][ to sing.]\n[Roof. : A man sits. He starts][ up.]\n1");
+            "4\n[Roof. : A man sits. He starts][ to  sing.]\n[Roof. : A man sits. He starts][ up.]\n1");
   EXPECT_EQ(first("winogrande", "w.jsonl",
                   R"({"sentence": "The cup fits the bag since _ is big.", "option1": "cup", "option2": "bag",)"
                   R"( "answer": "2"})"),
@@ -119,19 +119,21 @@ TEST(Tasks, ArcEasyMatchesItsPublishedRequests) {
     const size_t end = text.find('\n', at);
     const base::Json line = base::Json::parse("test", "published", std::string_view(text).substr(at, end - at));
     at = end + 1;
-    const auto document = static_cast<size_t>(line.at("doc_id").whole()),
+    // Requests from 1,000,000 on ask for each choice without its question.
+    constexpr size_t kUnconditional = 1'000'000;
+    const auto number = static_cast<size_t>(line.at("doc_id").whole()), document = number % kUnconditional,
                idx = static_cast<size_t>(line.at("idx").whole());
     ASSERT_LT(document, documents.size());
     ASSERT_LT(idx, documents[document].requests.size());
     const Request& request = documents[document].requests[idx];
-    EXPECT_EQ(request.context, line.at("request").at("context").text());
+    EXPECT_EQ(number < kUnconditional ? request.context : "Answer:", line.at("request").at("context").text());
     EXPECT_EQ(request.continuation, line.at("request").at("continuation").text());
     EXPECT_EQ(documents[document].gold, static_cast<size_t>(line.at("label").whole()));
     EXPECT_EQ(documents[document].id, line.at("native_id").text());
   }
   size_t ours = 0;
   for (const Document& d : documents) ours += d.requests.size();
-  EXPECT_EQ(requests, ours);
+  EXPECT_EQ(requests, 2 * ours);
   EXPECT_EQ(documents.size(), 570u);
 }
 

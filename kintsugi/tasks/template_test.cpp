@@ -41,7 +41,7 @@ TEST(Template, Filters) {
   EXPECT_EQ(render("{|before:_}+{|after:_|strip}", "\"The _ is full. \""), "The +is full.");
   EXPECT_EQ(render("{|without_last_word}+{|last_word}", "\"one two  three\""), "one two +three");
   EXPECT_EQ(render("{|last_word}{|without_last_word}", "\"one\""), "one");
-  EXPECT_EQ(render("{|wikihow}", R"(" How [title] Go. [step] Walk  on[a\nb] [x ")"), "How .  Go. Walk on[a\nb] [x");
+  EXPECT_EQ(render("{|wikihow}", R"(" How [title] Go. [step] Walk  on[a\nb] [x ")"), "How. Go. Walk on[a\nb] [x");
 }
 
 TEST(Template, Errors) {
@@ -54,7 +54,7 @@ TEST(Template, Errors) {
       "[tasks] \"record\":1: unknown filter \"upper\"; there are strip, lstrip, capitalize, spaces, before, after, "
       "without_last_word, last_word, wikihow");
   EXPECT_EQ(error_of("{a|before}", "{}"), "[tasks] \"record\":1: the filter \"before\" takes an argument, as after:_");
-  EXPECT_EQ(error_of("{a.b}", R"({"a": {"c": 1}})"), "[tasks] \"record\":1: \"a\" has no \"b\"");
+  EXPECT_EQ(error_of("{a.b}", R"({"a": {"c": 1}})"), "[tasks] \"record\":1: \"a.b\" is missing");
   EXPECT_EQ(error_of("{a}", R"({"a": [1]})"), "[tasks] \"record\":1: \"a\" is a list; it should be a text");
   EXPECT_EQ(error_of("{a.2}", R"({"a": [1]})"),
             "[tasks] \"record\":1: \"a\" is a list; it should be a list with position 2");
