@@ -18,6 +18,7 @@ config::Settings lora_model(const std::string& name, const std::string& dtype) {
   s.train.micro_batch = 4;
   s.lora = {.rank = 3, .alpha = 6, .dropout = 0.1, .targets = {}};
   if (name.ends_with("-last")) s.lora.targets = {"layer3.attention.query"};  // the first stages have no backward pass
+  if (name.ends_with("-value")) s.lora.targets = {"value"};                  // the first layer's keys need no gradient
   if (name.starts_with("gptneox")) s.lora.targets = {"attention.*", "layer1.ffn.up"};
   return s;
 }
@@ -46,6 +47,7 @@ INSTANTIATE_TEST_SUITE_P(All, LoraLayouts,
                              {"gpt", "pipe=4 recompute=full"},
                              {"llama", "pipe=2 data=2 zero=3"},
                              {"llama-last", "pipe=2"},
+                             {"llama-value", "tensor=2"},
                              {"llama-last", "pipe=4 data=2 schedule=zero_bubble"},
                              {"llama", "data=2 tensor=2 zero=3 sequence_parallel"},
                              {"gptneox", "data=2 tensor=2 context=2 zero=2"},
