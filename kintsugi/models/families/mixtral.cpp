@@ -81,7 +81,7 @@ Family qwen3_moe() {
     if (row.ours == "ffn") row = is("moe_intermediate_size", "ffn", "768");
   config.insert(config.end(),
                 {is("head_dim", "head_dim", "null"), is("attention_bias", "bias_query_key_value", "false"),
-                 is("attention_bias", "bias_output", "false"), is("num_experts", "experts", "128"),
+                 is("attention_bias", "bias_output", "false"), is("num_experts", "experts", "128", "num_local_experts"),
                  is("num_experts_per_tok", "experts_per_token", "8"), is("norm_topk_prob", "router_normalize", "false"),
                  only("decoder_sparse_step", "1"), only("mlp_only_layers", "[]"), ignored("intermediate_size"),
                  ignored("router_aux_loss_coef")});
