@@ -13,8 +13,11 @@ std::string kernel_dim(std::string_view dim) {
 
 std::vector<DimWindow> windows_of(const Attributes& attributes) {
   std::vector<DimWindow> windows;
-  if (!attributes.has("window")) return windows;
-  for (const std::string& dim : words(attributes.text("window"))) {
+  const std::string* dims = nullptr;
+  for (const auto& [name, value] : attributes.list())
+    if (name == "window") dims = std::get_if<std::string>(&value);  // attention has a number of that name
+  if (!dims) return windows;
+  for (const std::string& dim : words(*dims)) {
     const Window w = {.kernel = attributes.integer(kernel_dim(dim)),
                       .stride = attributes.integer_or("stride_" + dim, 1),
                       .dilation = attributes.integer_or("dilation_" + dim, 1),

@@ -31,6 +31,7 @@ TEST(Window, IsReadFromAttributes) {
   EXPECT_EQ(windows_of(written), windows);
   EXPECT_EQ(to_string(written), "window=\"height width\" kernel_height=3 low_height=1 kernel_width=5 stride_width=2");
   EXPECT_TRUE(windows_of({}).empty());
+  EXPECT_TRUE(windows_of({{"window", int64_t{5}}}).empty());  // of attention: positions that a query sees
   EXPECT_THROW(windows_of({{"window", std::string("height")}, {"kernel_height", int64_t{0}}}), base::InternalError);
 }
 
