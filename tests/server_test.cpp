@@ -218,6 +218,7 @@ TEST_F(Serve, StreamsWhatItAnswers) {
   json last;
   for (size_t end; (end = r.body.find("\n\n", at)) != std::string::npos; at = end + 2) {
     const std::string event = r.body.substr(at, end - at);
+    if (event.starts_with(":")) continue;  // a comment
     ASSERT_EQ(event.substr(0, 6), "data: ");
     if (event == "data: [DONE]") break;
     last = json::parse(event.substr(6));
@@ -300,7 +301,7 @@ TEST_F(Serve, ErrorsHaveTheFormOfTheApi) {
            {{{"model", "run"}, {"prompt", "a"}, {"max_tokens", "9"}},
             400,
             "max_tokens",
-            "\"body\":1: \"max_tokens\" is \"9\"; it should be an integer"},
+            "\"body\":1: \"max_tokens\" is \"9\"; it should be a whole number"},
            {{{"model", "run"}, {"prompt", "a"}, {"temperature", 3}},
             400,
             "temperature",
@@ -351,12 +352,18 @@ TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
     leaves.send(request_text("POST", "/v1/completions", body.dump()));
     EXPECT_NE(leaves.receive("data: ").find("data: "), std::string::npos);
   }
+  {
+    Connection leaves(server.port);
+    body.erase("stream");
+    leaves.send(request_text("POST", "/v1/completions", body.dump()));
+    EXPECT_TRUE(wait_for_metric(server, "requests_running", 1));
+  }
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(server.complete(kGreedy).status, 200);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
   half.receive();  // it is closed
   silent.receive();
-  EXPECT_TRUE(wait_for_metric(server, "requests_cancelled_total", 1));
+  EXPECT_TRUE(wait_for_metric(server, "requests_cancelled_total", 2));
   EXPECT_TRUE(wait_for_metric(server, "requests_running", 0));
   EXPECT_EQ(server.metric("texts_waiting"), 0);
 }

@@ -11,6 +11,9 @@ namespace {
 
 using base::JsonWriter;
 constexpr std::chrono::milliseconds kWait{100};  // for the model, before the client is looked at
+// While there is nothing to send, something that means nothing is sent so often: only that shows that a client has
+// left.
+constexpr std::chrono::seconds kAlive{1};
 
 // A text as far as it was written.
 struct Written {
@@ -47,7 +50,14 @@ class Answer : public BodySource {
       out += parts_.streams ? "data: " + failure() + "\n\n" : failure();
       return false;
     }
-    if (!std::ranges::all_of(written_, &Written::ended)) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (!out.empty()) sent_ = now;
+    if (!std::ranges::all_of(written_, &Written::ended)) {
+      if (now - sent_ < kAlive) return true;
+      out += parts_.streams ? ": waiting\n\n" : " ";  // a comment of the stream; white space before the JSON
+      sent_ = now;
+      return true;
+    }
     if (parts_.streams) {
       if (parts_.includes_usage) out += usage_event();
       out += "data: [DONE]\n\n";
@@ -271,6 +281,7 @@ class Answer : public BodySource {
   const text::Tokenizer& tokenizer_;
   const std::function<void(const AnswerEnd&)> ended_;
   std::vector<Written> written_;
+  std::chrono::steady_clock::time_point sent_ = std::chrono::steady_clock::now();
   bool greeted_ = false, over_ = false;
 };
 

@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -26,6 +26,7 @@ class Sending {
   explicit Sending(std::shared_ptr<BodySource> source) : source_(std::move(source)) {}
 
   bool send(httplib::DataSink& sink) {
+    if (sink.is_writable && !sink.is_writable()) return leave();
     std::string part;
     const bool more = source_->next(part);
     if (!part.empty() && !sink.write(part.data(), part.size())) return leave();
