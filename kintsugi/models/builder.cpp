@@ -83,7 +83,7 @@ ValueId Builder::norm(ValueId x, const std::string& name) {
 
 ValueId Builder::batch_norm(ValueId x, const std::string& name) {
   constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
-  const Shape& shape = graph_.shape(x);
+  const Shape shape = graph_.shape(x);  // a copy: weights are added to the graph
   const Shape channels = {shape[shape.rank() - 1]};
   const ValueId gamma = weight(name + ".gamma", channels, {Init::Kind::constant, 1.0}, false),
                 beta = weight(name + ".beta", channels, {}, false);
