@@ -107,6 +107,11 @@ inline const std::vector<ModelLayout>& all_layouts() {
       {"mlp", "data=4 zero=3"},
       {"mlp", "tensor=2"},
       {"mlp:classes", "data=2 tensor=2 zero=1"},
+      {"lenet", "data=4 zero=3"},
+      {"lenet", "tensor=2"},
+      {"lenet", "space=2"},
+      {"lenet", "data=2 space=2 zero=2"},
+      {"lenet", "tensor=2 space=2"},
   };
   return list;
 }
@@ -128,6 +133,8 @@ inline const std::vector<ModelLayout>& all_pipelines() {
       {"bert", "pipe=2 schedule=zero_bubble"},
       {"bert:classes", "pipe=2 tensor=2 sequence_parallel"},
       {"mlp", "pipe=2 data=2 schedule=interleaved chunks=2"},
+      {"lenet", "pipe=2 data=2 zero=1"},
+      {"lenet", "pipe=2 space=2"},
       {"gpt", "pipe=2 schedule=gpipe"},
       {"gpt", "pipe=2"},
       {"gpt", "pipe=2 schedule=interleaved chunks=2"},

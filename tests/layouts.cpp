@@ -36,6 +36,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "offload") p.offload = value;
     if (key == "tf32") p.tf32 = true;
     if (key == "pipe") p.pipe = n;
+    if (key == "space") p.space = n;
     if (key == "expert") p.expert = n;
     if (key == "space") p.space = n;
     if (key == "space_dims") p.space_dims = value;  // "width,height"

@@ -29,7 +29,7 @@ config::Settings in_one_micro_batch(const std::string& name, const std::string& 
 // encoders and perceptrons are drawn by micro-batch, so that one rank has one too.
 TEST_P(Layouts, InOneMicroBatchLikeOneRankInTwo) {
   const std::string& name = GetParam().model;
-  const bool by_micro_batch = name.starts_with("bert") || name.starts_with("mlp");
+  const bool by_micro_batch = name.starts_with("bert") || name.starts_with("mlp") || name.starts_with("lenet");
   const Record found = run_layout(in_one_micro_batch, GetParam(), "fp64", 3);
   EXPECT_EQ(difference(found, twin(by_micro_batch ? in_one_micro_batch : layout_model, name, "fp64", 3), 1e-9), "");
 }

@@ -32,6 +32,8 @@ config::Settings small_model(const std::string& name, const std::string& dtype) 
   s.train.warmup_steps = s.train.evaluate_every = s.train.evaluate_batches = 0;
   s.model.features = 5;
   s.model.outputs = 3;
+  s.model.image_channels = 2;
+  s.model.image_height = s.model.image_width = 16;
   s.parallel.threads = 1;
   return s;
 }
