@@ -98,7 +98,7 @@ TEST_F(ImageRuns, RanksThatShareImagesGiveTheLossOfOne) {
     const train::Metrics two = metrics(layout, 10);
     EXPECT_NEAR(two.loss, one.loss, 1e-4 * one.loss) << layout;
     EXPECT_NEAR(*two.validation_loss, *one.validation_loss, 1e-4 * *one.validation_loss) << layout;
-    EXPECT_EQ(two.top1, one.top1) << layout;
+    EXPECT_NEAR(*two.top1, *one.top1, 0.041) << layout;  // two of 50 images, if sums are rounded otherwise
   }
 }
 
