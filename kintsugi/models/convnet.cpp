@@ -70,7 +70,7 @@ class NetBuilder {
   }
 
   void add(const GlobalMean&) {
-    const Shape& x = g_.shape(x_);
+    const Shape x = g_.shape(x_);
     const int64_t positions = x.elements() / (x[0].size * last_dim(x).size);
     const tensor::Type mean = {{x[0], last_dim(x)}, g_.type(x_).dtype};
     x_ = g_.scale(g_.sum_to(x_, mean), 1.0 / static_cast<double>(positions));
@@ -131,7 +131,7 @@ class NetBuilder {
 
   // Sums over all dims of a sample.
   void linear(const std::string& name, const Dim& out, double gain) {
-    const Shape& x = g_.shape(x_);
+    const Shape x = g_.shape(x_);
     std::vector<Dim> w(x.dims().begin() + 1, x.dims().end());
     int64_t inputs = 1;
     for (const Dim& d : w) inputs *= d.size;
