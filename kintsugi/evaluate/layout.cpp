@@ -32,6 +32,7 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
   config::Resolved layout{config::read_text("", "run.toml", models::catalog(), sets), {}};
   layout.settings.model.layers = INT32_MAX;  // checked when the checkpoint's model is cut into stages
   config::derive_parallel(layout, cores);
+  layout.settings.model.experts = layout.settings.parallel.expert;  // those of the checkpoint's model are not known yet
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);
   for (const std::string_view key : kOfTraining)
