@@ -135,7 +135,7 @@ TEST_P(RanksUnderOneMpi, HaveOneCorpusAndOneModel) {
 TEST_P(RanksUnderOneMpi, HaveOneFolderOfWeights) {
   const std::string train = arguments("one", "", "train.steps=1 train.warmup_steps=0 train.evaluate_every=0");
   ASSERT_EQ(run_kintsugi(folder.path(), train).code, 0);
-  const Ended exported = run_kintsugi(folder.path(), "export one --output hf");
+  const Ended exported = run_kintsugi(folder.path(), "export one hf");
   ASSERT_EQ(exported.code, 0) << exported.err;
   fs::create_directory(folder / "other");
   fs::copy(folder / "hf", folder / "other/hf");

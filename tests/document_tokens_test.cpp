@@ -1,0 +1,94 @@
+// The tokens with which documents begin and end, from the folder of a tokenizer to a corpus, a run and its export.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "kintsugi/base/file.h"
+#include "tests/process.h"
+
+namespace kintsugi::tests::document_tokens_test {
+namespace {
+
+// Words; the template says that texts begin with <go>.
+constexpr const char* kTokenizer =
+    R"({"version":"1.0","added_tokens":[{"id":0,"content":"<go>","special":true,"normalized":false},)"
+    R"({"id":1,"content":"<halt>","special":true,"normalized":false},)"
+    R"({"id":2,"content":"<turn>","special":true,"normalized":false}],"normalizer":null,)"
+    R"("pre_tokenizer":{"type":"WhitespaceSplit"},"post_processor":{"type":"TemplateProcessing",)"
+    R"("single":[{"SpecialToken":{"id":"<go>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],)"
+    R"("special_tokens":{"<go>":{"id":"<go>","ids":[0],"tokens":["<go>"]}}},"decoder":null,)"
+    R"("model":{"type":"WordLevel","vocab":{"<go>":0,"<halt>":1,"<turn>":2,"one":3,"two":4,"three":5,"four":6},)"
+    R"("unk_token":"one"}})";
+
+class DocumentTokens : public testing::Test {
+ protected:
+  DocumentTokens() {
+    fs::create_directory(folder / "tokenizer");
+    std::ofstream(folder / "tokenizer/tokenizer.json") << kTokenizer;
+    std::ofstream(folder / "tokenizer/tokenizer_config.json") << R"({"bos_token":"<go>","eos_token":"<halt>"})";
+    std::ofstream(folder / "tokenizer/generation_config.json") << R"({"eos_token_id":[1,2]})";
+    std::ofstream texts(folder / "texts.jsonl");
+    for (int i = 0; i < 60; ++i)
+      texts << (i % 2 == 0 ? R"({"text":"one two three"})" : R"({"text":"four one"})") << '\n';
+    texts.close();
+    std::ofstream(folder / "run.toml")
+        << "[model]\nfamily = \"llama\"\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\n"
+           "[train]\nfolder = \"run\"\nsteps = 60\nglobal_batch = 8\nsequence = 8\nlearning_rate = 3e-2\n"
+           "[parallel]\nthreads = 1\n";
+  }
+
+  void prepare(const std::string& options) {
+    const Ended ended = run_kintsugi(
+        folder.path(),
+        "prepare texts.jsonl --field text --tokenizer tokenizer --validation 0 --output corpus " + options);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  std::vector<int> first_ids(size_t count) {
+    const std::string bytes = base::read_file(folder / "corpus/train.bin");
+    std::vector<uint16_t> ids(count);
+    std::memcpy(ids.data(), bytes.data(), count * sizeof ids[0]);
+    return {ids.begin(), ids.end()};
+  }
+  // What the run and its folder write after a prompt, which is the same.
+  std::string written() {
+    EXPECT_EQ(run_kintsugi(folder.path(), "train run.toml").code, 0);
+    EXPECT_EQ(run_kintsugi(folder.path(), "export run hf").code, 0);
+    const std::string how = " --prompt \"one two\" --length 5 --temperature 0";
+    const Ended run = run_kintsugi(folder.path(), "generate run" + how);
+    const Ended exported = run_kintsugi(folder.path(), "generate hf" + how);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(exported.out, run.out) << exported.err;
+    return run.out;
+  }
+
+  TemporaryFolder folder;
+};
+
+}  // namespace
+
+// No document begins with <go>, so no text that the model is given does.
+TEST_F(DocumentTokens, AreThoseThatTheTokenizerDeclares) {
+  prepare("");
+  EXPECT_EQ(first_ids(8), (std::vector<int>{3, 4, 5, 1, 6, 3, 1, 3}));
+  EXPECT_NE(written().find("one two three"), std::string::npos);
+  EXPECT_NE(base::read_file(folder / "hf/tokenizer.json").find("\"post_processor\":null"), std::string::npos);
+  const std::string generation = base::read_file(folder / "hf/generation_config.json");
+  EXPECT_EQ(generation.find("bos_token_id"), std::string::npos) << generation;
+}
+
+TEST_F(DocumentTokens, AreThoseThatAreNamed) {
+  prepare("--document-begin \"<go>\" --document-end \"<turn>\"");
+  EXPECT_EQ(first_ids(9), (std::vector<int>{0, 3, 4, 5, 2, 0, 6, 3, 2}));
+  EXPECT_NE(written().find("one two three"), std::string::npos);
+  EXPECT_EQ(base::read_file(folder / "hf/tokenizer.json").find("\"post_processor\":null"), std::string::npos);
+  const Ended unknown = run_kintsugi(folder.path(),
+                                     "prepare texts.jsonl --field text --tokenizer tokenizer --output other "
+                                     "--document-end \"<none>\"");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(unknown.err.find("error: [prepare] --document-end \"<none>\": the tokenizer has no such token\n"),
+            std::string::npos)
+      << unknown.err;
+}
+
+}  // namespace kintsugi::tests::document_tokens_test
