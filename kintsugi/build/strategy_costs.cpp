@@ -28,14 +28,15 @@ void require_divisible(const char* key, int64_t n, int64_t data) {
 }
 
 // `samples`: of a pass of all ranks together.
-StrategyCosts measure(std::string_view name, config::Settings s, const config::Parallel& parallel, int64_t samples) {
+StrategyCosts measure(std::string_view name, config::Settings s, const config::Parallel& parallel, int64_t samples,
+                      const plan::ModelDims& model) {
   s.parallel = parallel;
   const plan::Plan plan = plan_of(s);
-  StrategyCosts costs = {.name = std::string(name), .splits = splits_of(plan)};
+  StrategyCosts costs = {.name = std::string(name), .splits = splits_of(plan, &model)};
   try {
-    require_divisible("global_batch", s.train.global_batch, parallel.data);
-    require_divisible("reproducible", s.train.reproducible, parallel.data);
-    s.train.micro_batch = samples_of_rank(s.train, parallel.data, samples);
+    require_divisible("global_batch", s.train.global_batch, config::data_ranks(parallel));
+    require_divisible("reproducible", s.train.reproducible, config::data_ranks(parallel));
+    s.train.micro_batch = samples_of_rank(s.train, config::data_ranks(parallel), samples);
     costs.passes = micro_batches(s);
     // Over stages, the largest of each number.
     for (const program::Program& p : checked_programs(s, *kernels_of(s))) {
@@ -67,13 +68,14 @@ std::string bytes(double x) {
 
 std::vector<StrategyCosts> strategy_costs(const config::Settings& s, int64_t ranks) {
   const int64_t samples = s.train.reproducible > 0 ? s.train.micro_batch : samples_of_pass(s);
+  const plan::ModelDims model = dims_of(models::build_training(s));
   std::vector<StrategyCosts> list;
   for (const plan::Strategy& strategy : plan::strategies()) {
     config::Parallel p = plan::parallel_of(strategy, ranks);
     p.threads = s.parallel.threads, p.device = s.parallel.device;
-    list.push_back(measure(strategy.name, s, p, samples));
+    list.push_back(measure(strategy.name, s, p, samples, model));
   }
-  if (s.parallel.ranks == ranks && ranks > 1) list.push_back(measure("this plan", s, s.parallel, samples));
+  if (s.parallel.ranks == ranks && ranks > 1) list.push_back(measure("this plan", s, s.parallel, samples, model));
   return list;
 }
 

@@ -37,7 +37,10 @@ Parallel parallel_of(const Strategy& strategy, int64_t ranks) {
   return p;
 }
 
-std::string splits_of(const Plan& plan) {
+std::string splits_of(const Plan& plan, const ModelDims* model) {
+  const auto lacks = [&](const Rule& r) {
+    return model && std::ranges::none_of(model->dims, [&](const tensor::Dim& d) { return d.name == r.dim; });
+  };
   std::vector<std::string> known;
   std::string dims = plan.stages() > 1 ? "layer" : "", flat;
   for (const Rule& r : plan.rules) {
@@ -46,6 +49,7 @@ std::string splits_of(const Plan& plan) {
       flat += (flat.empty() ? "flat of " : ", ") + r.family;
       continue;
     }
+    if (r.general && lacks(r)) continue;
     const std::string text = r.family.empty() ? r.dim : r.dim + " in " + r.family;
     if (std::find(known.begin(), known.end(), text) != known.end()) continue;
     known.push_back(text);

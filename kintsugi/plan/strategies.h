@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kintsugi/config/settings.h"
+#include "kintsugi/plan/model_dims.h"
 #include "kintsugi/plan/plan.h"
 
 namespace kintsugi::plan {
@@ -22,7 +23,8 @@ std::span<const Strategy> strategies();
 // [parallel] of a strategy alone, on `ranks` ranks.
 config::Parallel parallel_of(const Strategy& strategy, int64_t ranks);
 
-// What a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient".
-std::string splits_of(const Plan& plan);
+// What a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient". Of a given model: general rules about
+// dims that it lacks are left out.
+std::string splits_of(const Plan& plan, const ModelDims* model = nullptr);
 
 }  // namespace kintsugi::plan
