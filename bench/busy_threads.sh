@@ -45,8 +45,8 @@ for width in 64 128 256 512 1024; do
     fi
     for _ in 1 2 3; do
       a=$(rate $width parallel.threads=1) b=$(rate $width)
-      one=$(awk -v x="$one" -v y="$a" 'BEGIN {print x > y ? x : y}')
-      all=$(awk -v x="$all" -v y="$b" 'BEGIN {print x > y ? x : y}')
+      one=$(awk -v x="$one" -v y="$a" 'BEGIN {print (x > y ? x : y)}')
+      all=$(awk -v x="$all" -v y="$b" 'BEGIN {print (x > y ? x : y)}')
     done
     if [ -n "$busy" ]; then
       kill "$busy"
