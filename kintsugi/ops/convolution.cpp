@@ -24,9 +24,15 @@ OutTypes infer(Types ins, const Attributes& attributes) {
   return {{windowed(x, attributes, w[w.rank() - 1]), ins["x"].dtype}};
 }
 
+// False for what is computed from inputs and has no gradient itself, as an image from its bytes.
+bool passes_gradient(const Graph& g, ValueId x) {
+  const Op& maker = g.op_at(static_cast<size_t>(g.value(x).op));
+  return maker.role() != graph::Role::compute || maker.row->grad;
+}
+
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId x = op.in("x"), w = op.in("w");
-  return {g.make("convolution_grad_input", {dy[0], w}, {g.type(x)}, op.attributes)[0],
+  return {passes_gradient(g, x) ? g.make("convolution_grad_input", {dy[0], w}, {g.type(x)}, op.attributes)[0] : kNone,
           g.make("convolution_grad_weight", {x, dy[0]}, {g.gradient_type(w)}, op.attributes)[0]};
 }
 
