@@ -44,6 +44,19 @@ TEST(Resolve, DerivedOfGpt) {
   EXPECT_TRUE(r.warnings.empty());
 }
 
+TEST(Resolve, ConversationsAreApartAndAdaptersHaveAScale) {
+  const Resolved r = resolved("[data]\ntrain = \"chats.jsonl\"\n[lora]\nrank = 8\n");
+  EXPECT_TRUE(r.settings.data.reset_at_document);
+  EXPECT_EQ(r.origin("data.reset_at_document").text(), "derived: conversations are apart");
+  EXPECT_EQ(r.settings.lora.alpha, 16);
+  EXPECT_TRUE(r.warnings.empty());
+  EXPECT_FALSE(resolved("[data]\ntrain = \"corpus/train\"\n").settings.data.reset_at_document);
+  EXPECT_EQ(error_in("[data]\ntrain = \"chats.jsonl\"\nreset_at_document = false\n"),
+            "[config] run.toml:3: data.reset_at_document = false would let conversations of one sample see each other; "
+            "leave it out");
+  EXPECT_EQ(resolved("[lora]\nalpha = 4\n[data]\nchat_template = \"chatml\"\n").warnings.size(), 2u);
+}
+
 TEST(Resolve, DerivedOfLlama) {
   const Resolved r = resolved("[model]\nfamily = \"llama\"\nembed = 288\nheads = 6\n");
   EXPECT_EQ(r.settings.model.ffn, 768);
