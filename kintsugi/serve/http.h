@@ -10,9 +10,9 @@
 namespace kintsugi::serve {
 
 struct HttpRequest {
-  std::string method, path;
-  std::string body;
-  std::string authorization;  // the header
+  std::string method = {}, path = {};
+  std::string body = {};
+  std::string authorization = {};  // the header
 };
 
 // A body that is produced while it is sent.

@@ -17,12 +17,12 @@
 namespace kintsugi::serve {
 
 struct ServiceOptions {
-  std::string name;                      // of the model
+  std::string name = {};                 // of the model
   int64_t context = 0;                   // tokens of a text, its prompt included
   int64_t vocab = 0;                     // ids that the model and the tokenizer have
   bool begins = false;                   // the tokenizer's first special tokens stand before texts
-  std::string chat;                      // the format of chats; "": the model knows none
-  std::string key;                       // that clients must give; "": none
+  std::string chat = {};                 // the format of chats; "": the model knows none
+  std::string key = {};                  // that clients must give; "": none
   std::chrono::seconds time_limit{600};  // of a request
   ApiLimits limits = {};
 };
