@@ -232,6 +232,8 @@ std::vector<Case> cases() {
        14 * 60},
       {"sgd", {of(kX), of(kX), of(kX), s, s}, {}, {of(kX), of(kX)}, 6 * 60},
       {"sgd", {of(kX), of(kX), of(kX), s, s}, {{"weight", "bf16"}}, {of(kX), of(kX), of(kX, kB)}, 6 * 60},
+      {"lion", {of(kX), of(kX), of(kX), s, s}, {}, {of(kX), of(kX)}, 9 * 60},
+      {"lion", {of(kX), of(kX), of(kX), s, s}, {{"weight", "bf16"}}, {of(kX), of(kX), of(kX, kB)}, 9 * 60},
       {"loss_scale", {s, s, s}, {}, {s, s}, 1},
       {"cache_write", {of(kK), of("batch seq kv_heads head_dim")}, {}, {of(kK)}, 0},
       {"take", {of(kX)}, {}, {of("batch embed")}, 0},
