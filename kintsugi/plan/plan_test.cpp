@@ -75,7 +75,8 @@ TEST(Plan, Tensor) {
       "  group -> tensor\n"
       "  kv_heads -> tensor, padded\n"
       "  ffn -> tensor, padded\n"
-      "  vocab -> tensor, padded\n";
+      "  vocab -> tensor, padded\n"
+      "  filter -> tensor, padded\n";
   EXPECT_EQ(printed({.tensor = 2}), "plan: 2 ranks, mesh tensor=2\n" + rules);
   EXPECT_EQ(printed({.tensor = 2, .sequence_parallel = true, .keep_gathered = true, .allow_repeat = true}),
             "plan: 2 ranks, mesh tensor=2, gathered activations kept, repeated work allowed\n" + rules +
@@ -115,6 +116,7 @@ TEST(Plan, Everything) {
             "  kv_heads -> tensor, padded\n"
             "  ffn -> tensor, padded\n"
             "  vocab -> tensor, padded\n"
+            "  filter -> tensor, padded\n"
             "  key_seq in attention -> context, padded, in steps\n"
             "  seq -> context, padded\n"
             "  expert -> context\n"
