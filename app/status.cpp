@@ -66,7 +66,7 @@ void print_status(const fs::path& path) {
   const auto& loss = run.metrics->measure("loss");
   add("step", fmt::format("{} of {}{}", done, run.steps,
                           loss.values.empty() ? "" : ", loss " + base::format_fixed(loss.values.back(), 4)));
-  if (step > 0) add("speed", fmt::format("{} a step, {:.0f} tokens/s", base::format_duration(step), tokens));
+  if (step > 0) add("speed", fmt::format("{} a step, {:.0f} tokens/s", base::format_seconds(step), tokens));
   add("checkpoint", run.saved_step
                         ? fmt::format("step {}, {} ago", *run.saved_step, base::format_duration(run.saved_seconds))
                         : "none yet");
