@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kintsugi/models/optimizers.h"
+
 namespace kintsugi::train::compare_test {
 namespace {
 
