@@ -16,7 +16,7 @@ std::vector<Depends> dependences(const Graph& graph, size_t last) {
   for (size_t i = 0; i <= last; ++i) {
     const Op& op = graph.op_at(i);
     Depends most = Depends::on_none;
-    if (op.role() == Role::read_state && graph.states()[op.state].kind == StateKind::weight)
+    if (op.state != kNone && graph.states()[op.state].kind == StateKind::weight)
       most = graph.states()[op.state].frozen ? Depends::on_frozen : Depends::on_trained;
     for (const ValueId v : op.ins) most = std::max(most, of[static_cast<size_t>(v)]);
     for (const ValueId v : op.outs) of[static_cast<size_t>(v)] = most;
