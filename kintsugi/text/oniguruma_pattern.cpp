@@ -222,7 +222,7 @@ class Speller {
       take(2);
       return;
     }
-    if (c == 'R') {  // the library's own of 6.9.8 is not found behind a repeat
+    if (c == 'R' && !options().behind) {  // the library's own of 6.9.8 is not found behind a repeat
       take(2);
       out_ += R"((?>\x0D\x0A|[\x0A-\x0D\x{85}\x{2028}\x{2029}]))";
       return;
