@@ -15,6 +15,7 @@ namespace {
 
 config::Settings lora_model(const std::string& name, const std::string& dtype) {
   config::Settings s = pipeline_model(name, dtype);
+  s.train.global_batch = 16;
   s.train.micro_batch = 4;
   s.lora = {.rank = 3, .alpha = 6, .dropout = 0.1, .targets = {}};
   if (name.ends_with("-last")) s.lora.targets = {"layer3.attention.query"};  // the first stages have no backward pass
@@ -139,8 +140,8 @@ TEST(Lora, RefusesTargetsThatMatchNothing) {
   config::Settings s = lora_model("llama", "fp32");
   s.lora.targets = {"query", "q_proj"};
   EXPECT_EQ(error_of([&] { models::build_training(s); }),
-            "[model] lora.targets: no linear layer of a block matches \"q_proj\"; nearest: layer*.ffn.up, "
-            "layer*.ffn.gate, layer*.ffn.down");
+            "[model] lora.targets: no linear layer of a block matches \"q_proj\"; nearest: layer*.attention.query, "
+            "layer*.ffn.up, layer*.attention.key");
 }
 
 }  // namespace kintsugi::tests::lora_test
