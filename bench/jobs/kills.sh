@@ -2,7 +2,7 @@
 # kills.sh KINTSUGI [--ranks N] [--nodes N] [--controllers N] [--seed S]: on a Slurm of four nodes of its own, runs that
 # `kintsugi job` submits, and in each of which one thing is killed at a moment that follows from the seed: a rank (20), a
 # node, that is its slurmd and all it runs (10), or slurmctld (5). Every run must complete by itself with the metrics of one
-# that was not disturbed; a node comes back after 40 s. The last line counts; exit code 1 if a run did not complete or differs.
+# that was not disturbed; a node comes back after 40 s (of that kind the one that was tried did not complete). The last line counts; exit code 1 if a run did not complete or differs.
 set -uo pipefail
 usage() { echo "usage: kills.sh KINTSUGI [--ranks N] [--nodes N] [--controllers N] [--seed S]" >&2; exit 2; }
 (($# >= 1)) || usage
@@ -42,7 +42,7 @@ rank_pids() {
   done
   true
 }
-steps_of() { wc -l <"$1/metrics.jsonl" 2>/dev/null || echo 0; }
+steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
 
 for ((i = 0; i < 400; ++i)); do echo "Line $((i * i % 97)) of a text that a model can learn."; done >text.txt
 "$kintsugi" prepare text.txt --tokenizer bytes --output corpus >log 2>&1 || { cat log; exit 1; }
