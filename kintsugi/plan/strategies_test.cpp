@@ -29,7 +29,7 @@ TEST(Strategies, WhatThePlanOfSeveralSplits) {
   const config::Parallel p = {.data = 2, .tensor = 2, .zero = 2};
   EXPECT_EQ(splits_of(plan_from(p)), "batch, kv_heads, group, ffn, vocab, filter; flat of optimizer, gradient");
   EXPECT_EQ(splits_of(plan_from({.pipe = 2, .zero = 1})), "layer");
-  const ModelDims dense = {.dims = {{"batch", 4}, {"kv_heads", 2}, {"ffn", 8}}};
+  const ModelDims dense = {.dims = {{"batch", 4}, {"kv_heads", 2}, {"ffn", 8}}, .operations = {}, .places = {}};
   EXPECT_EQ(splits_of(plan_from(p), &dense), "batch, kv_heads, ffn; flat of optimizer, gradient");
 }
 
