@@ -33,7 +33,7 @@ config::Settings small_model(const std::string& name, const std::string& dtype) 
   s.model.features = 5;
   s.model.outputs = 3;
   s.model.image_channels = 2;
-  s.model.image_height = s.model.image_width = 16;
+  s.model.image_height = s.model.image_width = 20;
   s.parallel.threads = 1;
   return s;
 }
