@@ -95,7 +95,7 @@ set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERA
 set_target_properties(kintsugi_cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)
 find_library(cudart_static cudart_static HINTS ${cuda_root}/lib64 ${cuda_root}/lib ${cuda_root}/targets/x86_64-linux/lib REQUIRED)
-target_link_libraries(kintsugi_cuda PRIVATE base tensor ${cudart_static} ${CMAKE_DL_LIBS} rt)
+target_link_libraries(kintsugi_cuda PRIVATE base launch tensor ${cudart_static} ${CMAKE_DL_LIBS} rt)
 target_link_options(kintsugi_cuda PRIVATE -Wl,--no-undefined)
 add_dependencies(kintsugi_cuda includes)
 

@@ -24,6 +24,7 @@
 #include "kintsugi/base/watchdog.h"
 #include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/kernels/gpu/gemm.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
@@ -261,7 +262,8 @@ size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const 
     double shortest = kNever;
     for (size_t i = 0; i < algorithms.size(); ++i) {
       const base::Watchdog watchdog(
-          "gemm", fmt::format("measuring algorithm {} of {} of {}", i + 1, algorithms.size(), text_of(l, key)),
+          "gemm", launch::this_process().rank,
+          fmt::format("measuring algorithm {} of {} of {}", i + 1, algorithms.size(), text_of(l, key)),
           "; with KINTSUGI_PRODUCTS=off nothing is measured, and each product takes the library's first choice",
           time_limit(key, times));
       const double seconds = clock.seconds(
