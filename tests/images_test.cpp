@@ -93,7 +93,7 @@ TEST_F(ImageRuns, LeNetLearnsAndResumesWithTheSameLosses) {
 TEST_F(ImageRuns, RanksThatShareImagesGiveTheLossOfOne) {
   run_here(toml(), {"train.steps=10"});
   const train::Metrics one = metrics("run", 10);
-  for (const std::string& layout : {"space=2", "data=2", "tensor=2"}) {
+  for (const std::string layout : {"space=2", "data=2", "tensor=2"}) {
     run_here(toml(), {"train.steps=10", "parallel.ranks=2", "parallel." + layout, folder(layout)});
     const train::Metrics two = metrics(layout, 10);
     EXPECT_NEAR(two.loss, one.loss, 1e-4 * one.loss) << layout;
