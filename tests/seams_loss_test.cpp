@@ -40,7 +40,7 @@ double spread_of(const train::LayoutRun& run) {
   return run.executor(0).number(std::string(models::kFurtherLoss) + "spread");
 }
 
-class Layouts : public testing::TestWithParam<const char*> {};
+class LossLayouts : public testing::TestWithParam<const char*> {};
 
 }  // namespace
 
@@ -70,7 +70,7 @@ TEST(SeamsLoss, ItsGradientIsThatOfTheWeightedSum) {
   }
 }
 
-TEST_P(Layouts, EqualsOneRank) {
+TEST_P(LossLayouts, EqualsOneRank) {
   const config::Settings one = model();
   config::Settings several = one;
   set_layout(several, GetParam());
@@ -82,7 +82,7 @@ TEST_P(Layouts, EqualsOneRank) {
                 1e-9 * spread_of(whole));
 }
 
-INSTANTIATE_TEST_SUITE_P(SeamsLoss, Layouts,
+INSTANTIATE_TEST_SUITE_P(SeamsLoss, LossLayouts,
                          testing::Values("data=2", "data=2 zero=3", "tensor=2 sequence_parallel", "context=2",
                                          "pipe=2"),
                          [](const auto& info) { return fmt::format("Layout{}", info.index); });
