@@ -7,7 +7,13 @@ namespace kintsugi::kernels::test {
 namespace {
 
 // Kinds that the reference has and devices refuse, by name.
-const std::vector<std::string_view> kRefused = {};
+// Convolutional networks, experts and Lion run on the CPU only.
+const std::vector<std::string_view> kRefused = {
+    "assign_slots", "average_pool", "average_pool_grad", "balance_bias", "balance_loss", "balance_loss_grad",
+    "batch_norm", "batch_norm_grad", "batch_norm_sums", "batch_statistics", "class_hits", "combine", "convolution",
+    "convolution_grad_input", "convolution_grad_weight", "dispatch", "expert_balance", "expert_load", "grouped",
+    "lion", "max_pool", "max_pool_grad", "pixels", "route", "route_grad", "running_statistics", "weigh",
+};
 
 TEST(OnDevice, HasEveryKindOrRefusesIt) {
   for (const Kernel& kernel : reference::list()) {
