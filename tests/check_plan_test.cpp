@@ -16,15 +16,17 @@ namespace kintsugi::plan::check_plan_test {
 namespace {
 
 config::Settings settings_of(const std::string& text) {
-  return config::resolve(config::read_text(text, "run.toml", models::catalog()), 1000).settings;
+  config::Settings s = config::resolve(config::read_text(text, "run.toml", models::catalog()), 1000).settings;
+  if (s.model.vocab == 0) s.model.vocab = 50'257;
+  return s;
 }
 
 ModelDims model_of(const std::string& text) {
   return build::dims_of(models::build_training(settings_of(text)));
 }
 
-// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 where `text` says nothing else; the vocabulary
-// is not known.
+// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 50,257 where `text` says nothing
+// else.
 std::string error_in(const std::string& text) {
   try {
     check_plan(plan_from(settings_of(text).parallel), model_of(text));

@@ -138,6 +138,8 @@ TEST_F(SmallFolder, DamageIsOneLineAndNothingIsWritten) {
   EXPECT_NE(error("config.json", "{}").find("model_type"), std::string::npos);
   for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, weights.size() - 1})
     EXPECT_NE(error("model.safetensors", weights.substr(0, size)).find("small/model.safetensors"), std::string::npos);
+  // An index counts where there is no whole file.
+  fs::rename(folder / "small" / "model.safetensors", folder / "small" / "model-00001-of-00001.safetensors");
   write("model.safetensors.index.json", std::string(100'000, '['));
   EXPECT_EQ(error("config.json", config),
             "error: [safetensors] \"small/model.safetensors.index.json\":1: the values nest deeper than 64 levels\n");

@@ -76,7 +76,8 @@ TEST(Optimizers, FollowTheirPublishedRules) {
     Machine machine(s);
     std::map<std::string, std::vector<Element>> twin;
     std::map<std::string, bool> decays;
-    for (const graph::State& state : *models::build_training(s).states)
+    const models::Graphs graphs = models::build_training(s);
+    for (const graph::State& state : *graphs.states)
       if (state.kind == graph::StateKind::weight) decays[state.name] = state.decay;
     for (const auto& [name, w] : machine.states(program::StateKind::weight))
       for (const double x : w) twin[name].push_back({.w = x});

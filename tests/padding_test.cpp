@@ -92,9 +92,15 @@ template <typename F>
 void for_all_padded(const F& f) {
   for (const RowTrial& t : trials().list()) {
     if (t.row.kind == "sum_squares") continue;
-    for (const std::string& dim : splittable(t))
+    // Each slot takes one token, which drawn slots do not respect; samples, whose experts are counted, are never padded.
+    if (t.row.kind == "dispatch" || t.row.kind == "expert_load") continue;
+    const std::vector<tensor::DimWindow> windows = tensor::windows_of(t.attributes);
+    for (const std::string& dim : splittable(t)) {
+      // Outputs at padding may read real inputs through their windows; the partitioner clears them.
+      if (std::ranges::find(windows, dim, &tensor::DimWindow::dim) != windows.end()) continue;
       for (const auto& segments : padded_parts(size_of_dim(t, dim)))
         for (const double id : {0.0, -1.0}) f(Padded{t, dim, segments, id});
+    }
   }
 }
 

@@ -123,9 +123,9 @@ TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   const Ended streamed = report("one -o /dev/stdout");
   EXPECT_EQ(markup_fault(streamed.out), "");
   expect_error("pipe one -o one/metrics.jsonl",
-               "[report] --output \"one/metrics.jsonl\" is a file of this run; name another");
+               "[report] --output \"one/metrics.jsonl\" would replace a file of a run; name another file");
   expect_error("one -o one/events.out.tfevents.000001",
-               "[report] --output \"one/events.out.tfevents.000001\" is a file of this run; name another");
+               "[report] --output \"one/events.out.tfevents.000001\" would replace a file of a run; name another file");
 }
 
 TEST_F(ReportVerb, BadInputIsOneLine) {

@@ -31,6 +31,7 @@ TEST(Seams, AnAxisIsARow) {
             "  kv_heads -> tensor, padded\n"
             "  ffn -> tensor, padded\n"
             "  vocab -> tensor, padded\n"
+            "  filter -> tensor, padded\n"
             "  ffn -> columns, padded\n");
   plan::check_plan(plan, build::dims_of(models::build_training(s)));
 

@@ -25,19 +25,23 @@ std::byte* planned_memory() {
   return reinterpret_cast<std::byte*>(uintptr_t{1} << 32);
 }
 
-// A body as it is bound in one slot on one rank.
-using BoundBody = std::vector<bind::BoundKernel>;
+// Instructions as they are bound in one slot on one rank.
+using BoundList = std::vector<bind::BoundKernel>;
+struct Site {
+  const program::CallList* list;
+  int slot, rank;
+};
 
-BoundBody bind_body(const Program& p, const Body& body, const program::CallList& list, int slot, int rank,
+BoundList bind_list(const Program& p, const Body& body, std::span<const Instruction> instructions, const Site& site,
                     const kernels::KernelSet& kernels) {
-  BoundBody bound;
-  for (const Instruction& i : body.instructions) {
+  BoundList bound;
+  for (const Instruction& i : instructions) {
     if (i.kind != program::Kind::compute) {
       bound.emplace_back();
       continue;
     }
-    bound.push_back(bind::bind_kernel(p, body, i, kernels, rank, [&](BufferId id) {
-      return bind::address_of(p, id, list, slot, rank, planned_memory());
+    bound.push_back(bind::bind_kernel(p, body, i, kernels, site.rank, [&](BufferId id) {
+      return bind::address_of(p, id, *site.list, site.slot, site.rank, planned_memory());
     }));
   }
   return bound;
@@ -61,9 +65,10 @@ class Groups {
   // The number of instructions from each on, 0 for those that an earlier launch performs.
   std::vector<int> of(size_t body_id) {
     const Body& body = p_.bodies[body_id];
-    bind_everywhere(static_cast<int>(body_id));
     std::vector<int> launches(body.instructions.size(), 1);
-    if (bound_.empty()) return launches;
+    find_sites(static_cast<int>(body_id));
+    if (sites_.empty()) return launches;
+    bound_ = bind_list(p_, body, body.instructions, sites_.front(), kernels_);
     for (size_t i = 0; i < launches.size();) {
       const size_t count = group_from(body, i);
       launches[i] = static_cast<int>(count);
@@ -74,16 +79,15 @@ class Groups {
   }
 
  private:
-  void bind_everywhere(int body) {
-    bound_.clear();
+  void find_sites(int body) {
+    sites_.clear();
     const std::vector<int> ranks = program::ranks_of(p_);
     for (const program::CallList& list : p_.lists) {
       std::set<int> slots;
       for (const program::Call& call : list.calls)
         if (call.body == body) slots.insert(call.slot);
       for (const int slot : slots)
-        for (const int rank : std::set<int>{ranks.front(), ranks.back()})
-          bound_.push_back(bind_body(p_, p_.bodies[static_cast<size_t>(body)], list, slot, rank, kernels_));
+        for (const int rank : std::set<int>{ranks.front(), ranks.back()}) sites_.push_back({&list, slot, rank});
     }
   }
 
@@ -103,24 +107,34 @@ class Groups {
     return false;
   }
 
-  const kernels::Kernel* kernel_at(size_t i) const { return i < bound_[0].size() ? bound_[0][i].kernel : nullptr; }
+  const kernels::Kernel* kernel_at(size_t i) const { return i < bound_.size() ? bound_[i].kernel : nullptr; }
 
   // Whether instruction i may join the group [first, i) whose own kernel begins at `own`.
-  bool independent(size_t first, size_t own, size_t i) const {
-    return std::all_of(bound_.begin(), bound_.end(), [&](const BoundBody& b) {
-      for (size_t other = first; other < i; ++other) {
-        const bool reads = other >= own && bind::touch(b[i].ins, b[other].outs);
-        if (reads || bind::touch(b[i].outs, b[other].outs) || bind::touch(b[i].outs, b[other].ins)) return false;
-      }
-      return true;
-    });
+  static bool independent(const BoundList& b, size_t first, size_t own, size_t i) {
+    for (size_t other = first; other < i; ++other) {
+      const bool reads = other >= own && bind::touch(b[i].ins, b[other].outs);
+      if (reads || bind::touch(b[i].outs, b[other].outs) || bind::touch(b[i].outs, b[other].ins)) return false;
+    }
+    return true;
   }
 
-  bool accepts(const kernels::Kernel& own, const Body& body, size_t first, size_t count) const {
-    return std::all_of(bound_.begin(), bound_.end(), [&](const BoundBody& b) {
-      std::vector<kernels::KernelCall> calls;
-      for (size_t i = first; i < first + count; ++i) calls.push_back(call_of(body.instructions[i], b[i]));
-      return own.together(calls);
+  // Whether the kernel performs instructions [first, first + count) of the list at once; they are `instructions`.
+  bool performs(const kernels::Kernel& own, std::span<const Instruction> instructions, const BoundList& b,
+                size_t first) const {
+    std::vector<kernels::KernelCall> calls;
+    for (size_t i = 0; i < instructions.size(); ++i) calls.push_back(call_of(instructions[i], b[first + i]));
+    return own.together(calls);
+  }
+
+  // In the first slot, which refuses most groups, then in all others.
+  bool accepts(const kernels::Kernel& own, const Body& body, size_t first, size_t before, size_t count) const {
+    const std::span<const Instruction> group = std::span(body.instructions).subspan(first, count);
+    if (!performs(own, group, bound_, first) || read_elsewhere(body, first, before, count)) return false;
+    return std::all_of(sites_.begin() + 1, sites_.end(), [&](const Site& site) {
+      const BoundList b = bind_list(p_, body, group, site, kernels_);
+      for (size_t i = 1; i < count; ++i)
+        if (!independent(b, 0, before, i)) return false;
+      return performs(own, group, b, 0);
     });
   }
 
@@ -148,25 +162,26 @@ class Groups {
       const auto joins = [&](size_t i) {
         const auto& kinds = own->begins_with;
         return kernel_at(i) != nullptr && std::find(kinds.begin(), kinds.end(), kernel_at(i)->kind) != kinds.end() &&
-               independent(first, first + before, i);
+               independent(bound_, first, first + before, i);
       };
       bool fits = true;
       for (size_t i = first; i < first + before && fits; ++i) fits = joins(i);
       if (!fits) continue;
       size_t count = before;
       while (count < before + kernels::kMostTogether && kernel_at(first + count) == own &&
-             independent(first, first + before, first + count))
+             independent(bound_, first, first + before, first + count))
         ++count;
       for (; count > std::max<size_t>(before, 1); --count)
-        if (!read_elsewhere(body, first, before, count) && accepts(*own, body, first, count)) return count;
+        if (accepts(*own, body, first, before, count)) return count;
     }
     return 1;
   }
 
   const Program& p_;
   const kernels::KernelSet& kernels_;
-  std::vector<int64_t> reads_;    // by root
-  std::vector<BoundBody> bound_;  // the body in each slot, on the first and the last rank
+  std::vector<int64_t> reads_;  // by root
+  std::vector<Site> sites_;     // of the body: each slot, on the first and the last rank
+  BoundList bound_;             // the body at the first site
   const kernels::Numbers numbers_ = {};
   mutable base::ThreadTeam team_{1};
   mutable device::NoStream nothing_;
