@@ -125,7 +125,7 @@ TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   expect_error("pipe one -o one/metrics.jsonl",
                "[report] --output \"one/metrics.jsonl\" would replace a file of a run; name another file");
   expect_error("one -o one/events.out.tfevents.000001",
-               "[report] --output \"one/events.out.tfevents.000001\" would replace a file of a run; name another file");
+               "[report] --output \"one/events.out.tfevents.000001\" is a file of this run; name another");
 }
 
 TEST_F(ReportVerb, BadInputIsOneLine) {
