@@ -17,7 +17,7 @@ namespace {
 
 config::Settings settings_of(const std::string& text) {
   config::Settings s = config::resolve(config::read_text(text, "run.toml", models::catalog()), 1000).settings;
-  if (s.model.vocab == 0) s.model.vocab = 50'257;
+  if (s.model.vocab == 0) s.model.vocab = 64'000'000;
   return s;
 }
 
@@ -25,7 +25,7 @@ ModelDims model_of(const std::string& text) {
   return build::dims_of(models::build_training(settings_of(text)));
 }
 
-// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 50,257 where `text` says nothing
+// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 64,000,000 where `text` says nothing
 // else.
 std::string error_in(const std::string& text) {
   try {
