@@ -50,9 +50,10 @@ void end_before_ranks_meet(int rank, const std::exception& error) {
 void require_one_process(const std::string& verb) {
   const launch::Process& process = launch::this_process();
   if (process.size == 1) return;
-  if (process.rank > 0) std::this_thread::sleep_for(kForRank0ToStart);  // usually its launcher ends this one
-  throw base::UserError(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
-                        process.size);
+  const base::UserError error(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
+                              process.size);
+  if (process.attached) end_before_ranks_meet(process.rank, error);  // others may wait within MPI
+  throw error;
 }
 
 void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, const std::string& verb,

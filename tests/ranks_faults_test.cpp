@@ -177,7 +177,7 @@ TEST_P(RanksUnderOneMpi, AreStartedByOneCommand) {
 TEST_P(RanksThatAreProcesses, EndWhenOneRunsInOneProcess) {
   expect_failure(
       launch_two(arguments("run", "data=2"), "check run.toml"),
-      "error: [check] it runs in one process, and 2 were started; start it without mpirun or srun\n");
+      "error: rank 1: [check] it runs in one process, and 2 were started; start it without mpirun or srun\n");
   expect_failure(launch(2, "show corpus/train"),
                  "error: [show] it runs in one process, and 2 were started; start it without mpirun or srun\n");
 }

@@ -174,6 +174,7 @@ Process describe(const Lookup& variable) {
   Process p;
   add_scheduler(variable, p);
   add_launcher(variable, p);
+  for (const char* name : {"PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"}) p.attached |= variable(name) != nullptr;
   return p;
 }
 

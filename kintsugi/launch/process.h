@@ -28,6 +28,7 @@ struct Process {
   Mpi mpi = Mpi::none;
   int rank = 0, size = 1;              // of all processes that were started together
   int local_rank = 0, local_size = 1;  // of those on this machine
+  bool attached = false;               // its launcher can be reached over PMI, and other processes may wait for this one
   int nodes = 0;                       // 0: not known
   std::string hosts;                   // as the scheduler lists them: "n[1-4]"; "" where it does not
 };
