@@ -156,7 +156,7 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
 TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {
   std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\n[node]\nmemory = \"1 MiB\"\n"
                                        "[launch]\ncommand = \"srun\"\n";
-  const Ended ended = run("job run.toml --site my.toml");
+  const Ended ended = run("job run.toml --site my.toml --set model.embed=64");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.err.rfind("warning: the run does not fit: ", 0), 0u) << ended.err;
   EXPECT_EQ(ended.out, "run/job.sh: 1 rank on 1 node of x, 01:00:00\nsubmit it with: sbatch run/job.sh\n");
