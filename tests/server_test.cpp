@@ -340,7 +340,7 @@ TEST_F(Serve, ErrorsHaveTheFormOfTheApi) {
 }
 
 TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
-  const Server server(folder(), "--connections 4");
+  const Server server(folder(), "--connections 8");
   Connection half(server.port);
   half.send("POST /v1/completions HTTP/1.1\r\nHos");
   Connection silent(server.port), garbage(server.port);
