@@ -125,9 +125,13 @@ TEST_P(OldRun, GoesOn) {
   std::replace(before.begin(), before.end(), old_axes,
                std::string("mesh_order = \"pipe data context expert space tensor\""));
   for (const fs::path& file : {fs::path(run) / "config.toml", saved / "config.toml"}) {
-    const std::vector<std::string> after = settings(folder.text(file));
+    std::vector<std::string> after = settings(folder.text(file));
+    // A section that the old files lack, with a key named as another.
+    const auto lora = std::find(after.begin(), after.end(), std::string("[lora]"));
+    const auto next = std::find_if(lora, after.end(), [](const std::string& s) { return s[0] == '[' && s != "[lora]"; });
+    after.erase(lora, next);
     for (const std::string& setting : before)
-      EXPECT_GE(std::ranges::count(after, setting), std::ranges::count(before, setting)) << setting;
+      EXPECT_EQ(std::ranges::count(after, setting), std::ranges::count(before, setting)) << setting;
   }
 }
 
