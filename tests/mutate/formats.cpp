@@ -116,7 +116,7 @@ void make_idx(int sample) {
 }
 
 void make_npy(int sample) {
-  write("images.npy", sample == 0 ? images::npy_file("|u1", "(2, 3, 5, 4)", images::test_pixels(0, 120))
+  write("images.npy", sample == 0 ? images::npy_file("|u1", "(2, 3, 8, 5)", images::test_pixels(0, 240))
                                   : images::npy_file("<f4", "(3, 2, 5)", images::test_pixels(0, 120)));
   write("labels.npy", sample == 0 ? images::npy_file("<i4", "(2,)", std::string{1, 0, 0, 0, 0, 0, 0, 0})
                                   : images::npy_file("|u1", "(3,)", std::string{2, 0, 1}));
