@@ -11,10 +11,10 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/calibrate/describe_machine.h"
 #include "kintsugi/calibrate/measure_kernels.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/kernels/cpu/peak.h"
@@ -45,7 +45,7 @@ std::vector<simulate::MeasuredKernel> standard_kernels(const calibrate::Devices&
     for (const StandardRun& r : kRuns) {
       progress.tell(fmt::format("kernels of width {} in {}", r.embed, dtype));
       const config::Settings s = settings_of(r, dtype, devices);
-      const auto programs = build::checked_programs(s, *build::kernels_of(s));
+      const auto programs = compile::checked_programs(s, *compile::kernels_of(s));
       for (const simulate::MeasuredKernel& k : calibrate::measure_kernels({.settings = s, .stages = programs}))
         all.add(k);
     }

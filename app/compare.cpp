@@ -14,8 +14,8 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/limits.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/random_samples.h"
@@ -64,9 +64,9 @@ void run(const CompareOptions& o) {
                       .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "parts"); }});
   progress.finish();
   if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
-  const std::string on = build::on_a_device(s) ? fmt::format(" on device {}", name_of(build::device_of(s))) : "";
+  const std::string on = compile::on_a_device(s) ? fmt::format(" on device {}", name_of(compile::device_of(s))) : "";
   fmt::print("{}{} compared with one rank{}: {}{}, {}\ntolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh, on,
-             on.empty() ? "" : " of the processor", s.train.dtype, build::takes_tf32(s) ? " with TF32" : "",
+             on.empty() ? "" : " of the processor", s.train.dtype, compile::takes_tf32(s) ? " with TF32" : "",
              o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance, train::print(c));
   require_printed();
   if (c.first()) throw base::UserError("compare", "{} differs from one rank", c.mesh);

@@ -15,8 +15,8 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
-#include "kintsugi/build/strategy_costs.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/compile/strategy_costs.h"
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
@@ -96,11 +96,11 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
       line("model", fmt::format("{}{}: {}, embed {}, {} parameters", s.model.name.empty() ? "" : s.model.name + ", ",
                                 s.model.family, how_many(static_cast<size_t>(s.model.layers), "layer"), s.model.embed,
                                 base::group_digits(parameters)));
-  text += line(
-      "step", fmt::format("{} of {} tokens, in {} of {}", how_many(static_cast<size_t>(s.train.global_batch), "sample"),
-                          s.train.sequence,
-                          build::micro_batches(s) == 1 ? "one pass" : fmt::format("{} passes", build::micro_batches(s)),
-                          build::samples_of_pass(s)));
+  text += line("step", fmt::format("{} of {} tokens, in {} of {}",
+                                   how_many(static_cast<size_t>(s.train.global_batch), "sample"), s.train.sequence,
+                                   compile::micro_batches(s) == 1 ? "one pass"
+                                                                  : fmt::format("{} passes", compile::micro_batches(s)),
+                                   compile::samples_of_pass(s)));
   text += line("ranks", mesh.ranks() == 1 ? "one" : fmt::format("{}: {}", mesh.ranks(), to_string(mesh)));
   const auto digits = [](size_t count) { return base::group_digits(static_cast<int64_t>(count)); };
   text += line("graphs", fmt::format("forward {}, with its gradients {}, update {}, evaluate {}",
@@ -121,7 +121,7 @@ std::string print_strategies(const config::Settings& s) {
   std::string text;
   const int64_t ranks = s.parallel.ranks;
   for (int64_t n : ranks > 1 ? std::vector<int64_t>{ranks} : std::vector<int64_t>{2, 4, 8})
-    text += "\n" + build::print(build::strategy_costs(s, n), n);
+    text += "\n" + compile::print(compile::strategy_costs(s, n), n);
   return text;
 }
 
@@ -159,7 +159,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   show("update", [&] { return graph::print(*graphs.update); });
   show("evaluate", [&] { return graph::print(*graphs.evaluate); });
   show("states", [&] { return graph::print(*graphs.states); });
-  show("plan", [&] { return plan::print(build::plan_of(s)); });
+  show("plan", [&] { return plan::print(compile::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
     const bool all = name == "partition" || !staged;

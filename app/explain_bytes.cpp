@@ -13,7 +13,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/train/profile_run.h"
@@ -225,11 +225,11 @@ train::ProfiledRun measured_run(const config::Settings& s, const std::vector<Pro
 }  // namespace
 
 std::string explain_bytes(const config::Settings& s, const std::vector<Program>& stages, const BytesOptions& o) {
-  if (build::on_a_device(s))
+  if (compile::on_a_device(s))
     throw base::UserError("explain",
                           "--bytes: parallel.device = \"{}\": what a machine can do is measured on the processor alone "
                           "so far; --set parallel.device=cpu",
-                          name_of(build::device_of(s)));
+                          name_of(compile::device_of(s)));
   const tensor::DType dtype = tensor::dtype_from(s.train.dtype);
   std::optional<train::ProfiledRun> run;
   train::Limits limits;

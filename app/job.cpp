@@ -20,9 +20,9 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/fit.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/mpi_world.h"
+#include "kintsugi/compile/fit.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/jobs/supervise.h"
@@ -99,8 +99,8 @@ std::string does_not_fit(const jobs::Job& job, config::Settings s) {
   }
   Progress progress("planning");
   const auto stages = programs_of(s);
-  const auto excess = build::excess(s, stages, {});
-  return excess ? build::one_line(*excess) : "";
+  const auto excess = compile::excess(s, stages, {});
+  return excess ? compile::one_line(*excess) : "";
 }
 
 void run_job(const JobOptions& o, const RunOptions& run) {

@@ -11,9 +11,9 @@
 #include "app/ranks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/launch/process.h"
 #include "kintsugi/train/worlds.h"
@@ -95,7 +95,7 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
 void print_warnings(const config::Resolved& layout) {
   for (const auto* warnings : {&layout.warnings, &layout.machine_warnings})
     for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (const std::string warning = build::passed_over(layout.settings); !warning.empty())
+  if (const std::string warning = compile::passed_over(layout.settings); !warning.empty())
     fmt::print(stderr, "warning: {}\n", warning);
 }
 

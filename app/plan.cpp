@@ -24,8 +24,8 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/fit.h"
 #include "kintsugi/checkpoint/snapshot.h"
+#include "kintsugi/compile/fit.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
@@ -218,11 +218,11 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (!memory_limit_of(s)) return;
   Progress progress("looking for what would fit");
-  const auto excess = build::excess(s, programs, train::machine_of(s), -1,
-                                    [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); });
+  const auto excess = compile::excess(s, programs, train::machine_of(s), -1,
+                                      [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); });
   progress.finish();
   if (!excess) return;
-  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
+  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(compile::describe(*excess), "\n  "));
 }
 
 // What a search does not do is said, not left out.

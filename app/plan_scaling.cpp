@@ -12,7 +12,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/report/scaling_picture.h"
 #include "kintsugi/simulate/simulate.h"
 
@@ -38,7 +38,7 @@ std::optional<Step> step_of(const std::optional<Settings>& s, const Cluster& clu
                             const simulate::Software& software, Progress& progress) {
   if (!s) return std::nullopt;
   const std::vector<program::Program> programs =
-      build::checked_programs(*s, *kernels_of(*s, software), [&](std::string_view, const program::Program& p) {
+      compile::checked_programs(*s, *kernels_of(*s, software), [&](std::string_view, const program::Program& p) {
         progress.tell(fmt::format("{} devices, compiling stage {} of {}", base::group_digits(s->parallel.ranks),
                                   p.stage + 1, s->parallel.pipe));
       });

@@ -15,7 +15,7 @@
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/profile_run.h"
 #include "kintsugi/train/worlds.h"
@@ -40,10 +40,10 @@ std::string heading(const config::Settings& s, const ProfileVerbOptions& o, cons
   std::string text =
       fmt::format("{} after {} to warm up, {}, random samples: {:.2f} ms a step, {}\n", count(o.steps, "step"),
                   o.warm_up, s.train.dtype, 1e3 * seconds, base::format_rate(tokens / seconds, "tokens/s"));
-  const bool on_device = build::on_a_device(s);
+  const bool on_device = compile::on_a_device(s);
   text += fmt::format("{}{}, {}\nthe limit of a rank: {}\n", count(mesh.ranks(), "rank"),
                       mesh.ranks() == 1 ? "" : " (" + to_string(mesh) + ")",
-                      on_device ? fmt::format("on device {}", name_of(build::device_of(s)))
+                      on_device ? fmt::format("on device {}", name_of(compile::device_of(s)))
                                 : count(s.parallel.threads, "thread") + " each",
                       train::print(run.limits, tensor::dtype_from(s.train.dtype)));
   if (run.profile.clocks > 0) text += fmt::format("clocks of ranks agree within {:.1f} us\n", 1e6 * run.profile.clocks);

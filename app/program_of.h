@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "kintsugi/build/fit.h"
+#include "kintsugi/compile/fit.h"
 #include "kintsugi/config/origin.h"
 #include "kintsugi/lower/lower.h"
 #include "kintsugi/simulate/software.h"
@@ -22,6 +22,6 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings,
 
 // What a rank may use of memory. A plan with more ranks than this machine has cores is meant for other machines: then
 // only memory_per_rank counts.
-std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& settings);
+std::optional<compile::MemoryLimit> memory_limit_of(const config::Settings& settings);
 
 }  // namespace kintsugi::app

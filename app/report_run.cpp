@@ -15,8 +15,8 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/index.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
@@ -48,8 +48,8 @@ std::vector<report::Setting> settings_of(const config::Settings& settings, const
   return list;
 }
 
-std::string in_words(const build::MemoryLimit& limit) {
-  using Source = build::MemoryLimit::Source;
+std::string in_words(const compile::MemoryLimit& limit) {
+  using Source = compile::MemoryLimit::Source;
   if (limit.source == Source::memory_per_rank) return "as [parallel] memory_per_rank says";
   const std::string_view whose = limit.source == Source::machine ? "this machine" : "this control group";
   return limit.ranks == 1 ? fmt::format("the memory of {}", whose)
@@ -85,13 +85,13 @@ void plan_run(const fs::path& config, report::ReportRun& run) {
   const config::Settings s = config::load(config, models::catalog(), {}, cores).settings;
   report::PlannedRun planned = {.stages = programs_of(s),
                                 .layers = s.model.layers,
-                                .plan = plan::print(build::plan_of(s)),
+                                .plan = plan::print(compile::plan_of(s)),
                                 .limit_source = {},
                                 .schedule = {},
                                 .schedule_svg = {}};
   // Ranks of one clock were threads of one machine, however few cores that has.
   const bool one_machine = run.measured && run.measured->profile.clocks == 0;
-  const auto limit = one_machine ? build::memory_limit(s, train::machine_of(s)) : memory_limit_of(s);
+  const auto limit = one_machine ? compile::memory_limit(s, train::machine_of(s)) : memory_limit_of(s);
   planned.limit_bytes = limit ? limit->bytes : 0;
   planned.limit_source = limit ? in_words(*limit)
                                : "[parallel] memory_per_rank is not set, and there are more ranks than this machine "

@@ -11,8 +11,8 @@
 #include "app/outputs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/index.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/value.h"
@@ -89,7 +89,7 @@ config::Resolved read_run(const RunOptions& given, RunsOn machine) {
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (machine == RunsOn::any) return resolved;
   for (const std::string& warning : resolved.machine_warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (const std::string warning = build::passed_over(resolved.settings); !warning.empty())
+  if (const std::string warning = compile::passed_over(resolved.settings); !warning.empty())
     fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }

@@ -16,7 +16,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/base/write_output.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/report/scaling_picture.h"
 #include "kintsugi/simulate/simulate.h"
 #include "kintsugi/train/corpus.h"
@@ -58,7 +58,7 @@ Measured measure(const Settings& s, const ScaleOptions& o, const std::optional<s
     progress.tell(fmt::format("{} ranks, {}", s.parallel.ranks, what));
   };
   tell("compiling");
-  const std::vector<program::Program> stages = build::checked_programs(s, *build::kernels_of(s));
+  const std::vector<program::Program> stages = compile::checked_programs(s, *compile::kernels_of(s));
   const train::ProfiledRun run = train::profile_run(
       {.settings = s,
        .stages = stages,

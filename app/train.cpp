@@ -23,7 +23,7 @@
 #include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
@@ -233,7 +233,7 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
                                .stop = &StopSignals::count,
                                .plan = plan,
                                .begun = [] { StopSignals::at_once = false; }};
-  if (!build::on_a_device(train.config.settings)) {  // what a device can do is not measured here
+  if (!compile::on_a_device(train.config.settings)) {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
   }

@@ -12,9 +12,9 @@
 #include <map>
 #include <vector>
 
-#include "kintsugi/build/programs.h"
-#include "kintsugi/lower/pack.h"
-#include "kintsugi/lower/slots.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/lower/memory/pack.h"
+#include "kintsugi/lower/memory/slots.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "tests/layouts.h"
@@ -182,8 +182,8 @@ void show_pipelines() {
              "instances", "MiB holes", "MiB arena", "% above", "ms");
   const auto show = [](const std::string& name, config::Settings s, const std::string& layout) {
     tests::set_layout(s, layout);
-    const auto kernels = build::kernels_of(s);
-    for (const program::Program& p : build::build_programs(s, *kernels))
+    const auto kernels = compile::kernels_of(s);
+    for (const program::Program& p : compile::build_programs(s, *kernels))
       show_slots(fmt::format("{} {}", name, layout), p);
   };
   for (const char* name : {"gpt of 100 million", "llama of 32 layers"})
@@ -224,16 +224,16 @@ int main(int argc, char** argv) {
       config::Settings s = model(name);
       tests::set_layout(s, layout);
       s.train.micro_batch /= s.parallel.data;
-      const auto kernels = build::kernels_of(s);
-      for (const program::Program& p : build::build_programs(s, *kernels))
+      const auto kernels = compile::kernels_of(s);
+      for (const program::Program& p : compile::build_programs(s, *kernels))
         show(fmt::format("{} {}", name, layout), p, worst);
     }
     config::Settings s = model(name);
     tests::set_layout(s, "");
-    const auto kernels = build::kernels_of(s);
+    const auto kernels = compile::kernels_of(s);
     const models::Graphs g = models::build_generation(s, 1, 64, s.train.sequence);
     const lower::Source source = {.states = *g.states, .prefill = &*g.prefill, .decode = &*g.decode};
-    const plan::Plan plan = build::plan_of(s);
+    const plan::Plan plan = compile::plan_of(s);
     for (const program::Program& p : lower::lower(source, {.plan = plan, .kernels = *kernels, .threads = 1}))
       show(fmt::format("{} generation", name), p, worst);
   }

@@ -1,7 +1,7 @@
 # The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
-# `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
+# `cmake/check_includes.cmake` refuses any other include before the build starts. `app/` is above all of them.
 set(KINTSUGI_MODULES
-  base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower build simulate search report
+  base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower compile simulate search report
   run text data images samples checkpoint exchange evaluate tasks serve train calibrate)
 
 set(KINTSUGI_MAY_base)
@@ -21,9 +21,9 @@ set(KINTSUGI_MAY_program base tensor mesh)
 set(KINTSUGI_MAY_bind base device tensor mesh kernels program)
 set(KINTSUGI_MAY_profile base tensor mesh program)
 set(KINTSUGI_MAY_lower base device tensor mesh config graph ops kernels plan program bind)
-set(KINTSUGI_MAY_build base launch device tensor mesh config graph ops kernels models plan program lower)
+set(KINTSUGI_MAY_compile base launch device tensor mesh config graph ops kernels models plan program lower)
 set(KINTSUGI_MAY_simulate base tensor mesh config plan program)
-set(KINTSUGI_MAY_search base device tensor mesh config graph ops kernels models plan program lower build simulate)
+set(KINTSUGI_MAY_search base device tensor mesh config graph ops kernels models plan program lower compile simulate)
 set(KINTSUGI_MAY_report base tensor mesh program profile simulate)
 set(KINTSUGI_MAY_run base launch device tensor mesh comm kernels program bind profile)
 set(KINTSUGI_MAY_text base)
@@ -32,8 +32,8 @@ set(KINTSUGI_MAY_images base tensor data)
 set(KINTSUGI_MAY_samples base tensor config text data images)
 set(KINTSUGI_MAY_checkpoint base device tensor mesh comm kernels program run)
 set(KINTSUGI_MAY_exchange base device tensor mesh config comm graph ops kernels models program run text checkpoint)
-set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange)
-set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange evaluate)
-set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower build run text data images samples checkpoint exchange evaluate)
-set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower build report run text data images samples checkpoint exchange evaluate)
-set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate report run text data images samples checkpoint exchange evaluate train)
+set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange)
+set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower compile report run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower compile simulate report run text data images samples checkpoint exchange evaluate train)

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests::activation_memory_test {
@@ -64,8 +64,8 @@ Program lowered(const Case& c, int64_t layers) {
   s.parallel.device = "cpu";
   set_layout(s, fmt::format("tensor={} recompute={}{}{}", c.t, c.recompute,
                             c.sequence_parallel ? " sequence_parallel" : "", c.keep_gathered ? " keep_gathered" : ""));
-  const auto kernels = build::kernels_of(s);
-  return build::build_program(s, *kernels);
+  const auto kernels = compile::kernels_of(s);
+  return compile::build_program(s, *kernels);
 }
 
 // Terms of what is kept; theirs and ours. Of the model's ends those from kFinalNorm on.

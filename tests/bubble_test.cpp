@@ -13,7 +13,7 @@
 #include <set>
 #include <tuple>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/plan/schedule_timeline.h"
 #include "tests/layouts.h"
 
@@ -76,15 +76,16 @@ const std::vector<Program>& lowered(const Case& c) {
   s.parallel.stages = one_each;
   s.train.micro_batch = 2;
   s.train.global_batch = c.micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = build::kernels_of(s);
-  return at->second = build::build_programs(s, *kernels);
+  const auto kernels = compile::kernels_of(s);
+  return at->second = compile::build_programs(s, *kernels);
 }
 
 // What a call is for the pipeline, or nothing.
 std::optional<plan::Task> task_of(const Program& p, const Call& call) {
   const Body& body = p.bodies[static_cast<size_t>(call.body)];
   for (plan::Work work : {plan::Work::forward, plan::Work::backward, plan::Work::weight})
-    if (body.role == program::Role::work && name_of(body.work) == plan::name_of(work)) return plan::Task{work, body.chunk, call.micro_batch};
+    if (body.role == program::Role::work && name_of(body.work) == plan::name_of(work))
+      return plan::Task{work, body.chunk, call.micro_batch};
   return std::nullopt;
 }
 
@@ -242,14 +243,15 @@ TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
     SCOPED_TRACE(c.text());
     for (const Program& p : lowered(c))
       for (const Body& body : p.bodies) {
-        if (!body.does(program::Work::forward) && !body.does(program::Work::backward) && !body.does(program::Work::weight))
+        if (!body.does(program::Work::forward) && !body.does(program::Work::backward) &&
+            !body.does(program::Work::weight))
           continue;
         std::vector<int64_t> sent;
         for (const Instruction& i : body.instructions)
           if (i.kind == Kind::collective) sent.push_back(p.buffer(i.ins[0]).bytes());
         const bool sends = body.does(program::Work::forward)    ? body.chunk + 1 < c.stages * c.chunks
                            : body.does(program::Work::backward) ? body.chunk > 0
-                                                     : false;
+                                                                : false;
         EXPECT_EQ(sent, std::vector<int64_t>(sends ? 1 : 0, 2 * 8 * 24 * 4)) << body.name;  // fp32 [batch seq embed]
       }
   }
@@ -382,7 +384,8 @@ TEST(Slots, MoreMicroBatchesCostWhatIsInFlightOfThem) {
       for (int s = 0; s < stages; ++s) {
         SCOPED_TRACE(fmt::format("{}, stage {}", few.text(), s));
         const Program &p = lowered(few)[static_cast<size_t>(s)], &q = lowered(many)[static_cast<size_t>(s)];
-        const int64_t more = q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
+        const int64_t more =
+            q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
         const int64_t in_flight = plan::in_flight(many.made(), s).together - plan::in_flight(few.made(), s).together;
         EXPECT_EQ(in_flight, schedule == "gpipe" ? 24 : 0);
         int64_t bytes = 0;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
@@ -22,7 +22,7 @@ config::Settings settings_of(const std::string& text) {
 }
 
 ModelDims model_of(const std::string& text) {
-  return build::dims_of(models::build_training(settings_of(text)));
+  return compile::dims_of(models::build_training(settings_of(text)));
 }
 
 // embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 64,000,000 where `text` says nothing

@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/device/emulated/emulated.h"
@@ -50,7 +50,7 @@ class DeviceMemory : public testing::TestWithParam<Case> {};
 
 TEST_P(DeviceMemory, IsThatOfThePlan) {
   const config::Settings s = settings_of(GetParam());
-  const std::vector<program::Program> planned = build::build_programs(s, *build::kernels_of(s));
+  const std::vector<program::Program> planned = compile::build_programs(s, *compile::kernels_of(s));
   const auto before = allocated();
   {
     train::LayoutRun run(s);

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "kintsugi/base/file.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/background_save.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/device/emulated/emulated.h"
 #include "tests/device_layouts.h"
 #include "tests/layouts.h"
@@ -49,7 +49,7 @@ class DeviceSaves : public testing::TestWithParam<std::string> {};
 TEST_P(DeviceSaves, AreOfTheirInstantWhileStepsGoOn) {
   const checkpoint::ScratchFolder folder;
   Ranks ranks(GetParam());
-  const auto planned = build::build_programs(ranks.s, *build::kernels_of(ranks.s));
+  const auto planned = compile::build_programs(ranks.s, *compile::kernels_of(ranks.s));
   const int64_t before = allocated().pinned;
   std::vector<std::unique_ptr<BackgroundSave>> saves;
   int64_t bytes = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/program.h"
 #include "tests/small_model.h"
 
@@ -48,7 +48,7 @@ class Epilogues : public testing::TestWithParam<Case> {};
 
 TEST_P(Epilogues, HaveTheBitsOfTwoOperations) {
   const config::Settings s = settings_of(GetParam());
-  Machine joined(s), alone(s, kernels::without_epilogues(build::kernels_of(s)));
+  Machine joined(s), alone(s, kernels::without_epilogues(compile::kernels_of(s)));
   for (int64_t step = 0; step < 3; ++step) EXPECT_EQ(joined.step(step, 1e-2), alone.step(step, 1e-2));
   for (const program::StateKind kind :
        {program::StateKind::weight, program::StateKind::gradient, program::StateKind::optimizer})
@@ -57,8 +57,8 @@ TEST_P(Epilogues, HaveTheBitsOfTwoOperations) {
 
 TEST_P(Epilogues, TakeNoMoreMemory) {
   const config::Settings s = settings_of(GetParam());
-  const auto with = build::kernels_of(s), without = kernels::without_epilogues(build::kernels_of(s));
-  const program::Program joined = build::build_program(s, *with), alone = build::build_program(s, *without);
+  const auto with = compile::kernels_of(s), without = kernels::without_epilogues(compile::kernels_of(s));
+  const program::Program joined = compile::build_program(s, *with), alone = compile::build_program(s, *without);
   EXPECT_LE(joined.bytes(), alone.bytes());
   EXPECT_EQ(joined.flops(program::Step::train), alone.flops(program::Step::train));
   const std::string kind = s.model.activation == "gelu_tanh" ? "gelu" : s.model.activation;

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "kintsugi/base/file.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/train/limits.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -161,7 +161,7 @@ TEST(Products, AreOfTheDtypeOfTheRun) {
   for (const std::string family : {"gpt", "llama", "bert:classes"}) {
     const config::Settings s = small_model(family, "bf16");
     int products = 0;
-    for (const program::Program& p : build::build_programs(s, *build::kernels_of(s)))
+    for (const program::Program& p : compile::build_programs(s, *compile::kernels_of(s)))
       for (const program::Body& body : p.bodies)
         for (const program::Instruction& i : body.instructions)
           if (i.kind == program::Kind::compute && train::is_product(i.kernel)) {

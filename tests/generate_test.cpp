@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/kernels/random.h"
@@ -30,11 +30,11 @@ class Generates : public testing::TestWithParam<GenerateCase> {
  protected:
   Generates() : s(small_model(GetParam().family, GetParam().dtype)) {
     s.parallel.device = GetParam().kernels;
-    kernels = build::kernels_of(s);
+    kernels = compile::kernels_of(s);
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor = std::make_unique<run::Executor>(build::build_program(graphs, *kernels, 1), *kernels, team);
+    auto executor = std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, 1), *kernels, team);
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
       if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {

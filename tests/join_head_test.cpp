@@ -1,4 +1,4 @@
-#include "kintsugi/lower/join_head.h"
+#include "kintsugi/lower/fuse/join_head.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/graph/print.h"
-#include "kintsugi/lower/split_backward.h"
+#include "kintsugi/lower/order/split_backward.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
@@ -31,9 +31,9 @@ inline config::Settings checkpoint_settings(const std::string& name) {
 
 inline fs::path save_checkpoint(const std::string& name, const fs::path& folder) {
   const config::Settings s = checkpoint_settings(name);
-  const auto kernels = build::kernels_of(s);
+  const auto kernels = compile::kernels_of(s);
   base::ThreadTeam team(1);
-  run::Executor executor(build::build_program(models::build_generation(s, 1, 4, 16), *kernels, 1), *kernels, team);
+  run::Executor executor(compile::build_program(models::build_generation(s, 1, 4, 16), *kernels, 1), *kernels, team);
   executor.initialize(3);
   for (const program::StateInfo& info : executor.program().states)
     if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {

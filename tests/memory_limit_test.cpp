@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "kintsugi/build/fit.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/fit.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/worlds.h"
@@ -20,7 +20,7 @@
 namespace kintsugi::tests::memory_limit_test {
 namespace {
 
-using build::Excess;
+using compile::Excess;
 
 config::Settings two_stages() {
   config::Settings s = small_model("gpt", "fp32");
@@ -45,18 +45,19 @@ int64_t with(config::Settings s, const std::string& key, const std::string& valu
   if (key == "parallel.pipe") p.pipe = 4, p.data = 1;
   if (key == "parallel.offload") p.offload = value.substr(1, value.size() - 2);
   int64_t most = 0;
-  for (const program::Program& q : build::build_programs(s, *build::kernels_of(s))) most = std::max(most, q.bytes());
+  for (const program::Program& q : compile::build_programs(s, *compile::kernels_of(s)))
+    most = std::max(most, q.bytes());
   return most;
 }
 
 std::optional<Excess> over(config::Settings s, const std::vector<program::Program>& stages, int64_t bytes) {
   s.parallel.memory_per_rank = fmt::format("{}B", bytes);
-  return build::excess(s, stages, {});
+  return compile::excess(s, stages, {});
 }
 
 TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
   const config::Settings s = two_stages();
-  const auto stages = build::build_programs(s, *build::kernels_of(s));
+  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
   const int64_t most = std::max(stages[0].bytes(), stages[1].bytes());
   EXPECT_FALSE(over(s, stages, most));
   const auto e = over(s, stages, most - 1);
@@ -65,7 +66,7 @@ TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
   EXPECT_EQ(e->stage, stages[0].bytes() == most ? 0 : 1);
   EXPECT_EQ(e->rank, 2 * e->stage);  // pipe is the outermost axis
   std::vector<std::string> keys;
-  for (const build::Saving& saving : e->fitting) {
+  for (const compile::Saving& saving : e->fitting) {
     const auto& [key, value] = saving.sets[0];
     keys.push_back(key + "=" + config::to_toml(value));
     EXPECT_EQ(saving.bytes, most - with(s, key, config::to_toml(value))) << key;
@@ -82,13 +83,13 @@ TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
   const int64_t half = most - with(s, "parallel.recompute", "\"full\"");
   const auto tight = over(s, stages, most - half);
   ASSERT_TRUE(tight);
-  for (const build::Saving& saving : tight->fitting) EXPECT_GE(saving.bytes, half);
+  for (const compile::Saving& saving : tight->fitting) EXPECT_GE(saving.bytes, half);
   EXPECT_LT(tight->fitting.size(), e->fitting.size());
 }
 
 TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
   const config::Settings s = two_stages();
-  const auto stages = build::build_programs(s, *build::kernels_of(s));
+  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
   const auto all = over(s, stages, 1);
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->fitting.empty());
@@ -96,7 +97,7 @@ TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
   int64_t most_saved = 0;
   const auto single = over(s, stages, all->bytes - 1);
   ASSERT_TRUE(single);
-  for (const build::Saving& saving : single->fitting) most_saved = std::max(most_saved, saving.bytes);
+  for (const compile::Saving& saving : single->fitting) most_saved = std::max(most_saved, saving.bytes);
   const auto e = over(s, stages, all->bytes - most_saved - 1);
   ASSERT_TRUE(e);
   EXPECT_TRUE(e->fitting.empty());
@@ -108,9 +109,9 @@ TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
 // All ranks end with one text, before they have allocated anything.
 TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
   config::Settings s = two_stages();
-  const auto stages = build::build_programs(s, *build::kernels_of(s));
+  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
   s.parallel.memory_per_rank = "10 kB";
-  const std::string expected = "[memory] " + one_line(*build::excess(s, stages, {}));
+  const std::string expected = "[memory] " + one_line(*compile::excess(s, stages, {}));
   const auto worlds = train::make_worlds(s);
   std::vector<std::string> said(4);
   comm::run_ranks(worlds, [&](comm::World& world) {

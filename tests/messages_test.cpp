@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "tests/layouts.h"
@@ -43,7 +43,7 @@ Program end_of(int rank, int times) {
 
 // What x is on rank 1 in the end.
 std::vector<double> run(const Program& first, const Program& second) {
-  const auto kernels = build::kernels_of(small_model("gpt", "fp32"));
+  const auto kernels = compile::kernels_of(small_model("gpt", "fp32"));
   const auto worlds = comm::thread_worlds(2, {.time_limit = std::chrono::milliseconds(1000)});
   std::vector<double> got;
   comm::run_ranks(worlds, [&](comm::World& world) {

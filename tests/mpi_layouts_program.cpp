@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/mpi_world.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/program/state_runs.h"
@@ -80,7 +80,7 @@ config::Settings settings_of(const std::string& model) {
 }
 
 program::Program program_of(const config::Settings& s, const kernels::KernelSet& kernels, const comm::World& world) {
-  const std::vector<program::Program> stages = build::build_programs(s, kernels);
+  const std::vector<program::Program> stages = compile::build_programs(s, kernels);
   return stages[static_cast<size_t>(stages[0].mesh.stage_of(world.rank()))];
 }
 
@@ -88,7 +88,7 @@ program::Program program_of(const config::Settings& s, const kernels::KernelSet&
 class Run {
  public:
   Run(const config::Settings& s, comm::World& world, bool damaged)
-      : s_(s), kernels_(build::kernels_of(s)), executor_(program_of(s, *kernels_, world), *kernels_, team_, &world) {
+      : s_(s), kernels_(compile::kernels_of(s)), executor_(program_of(s, *kernels_, world), *kernels_, team_, &world) {
     executor_.initialize(s.train.seed);
     if (damaged && world.rank() == 0) executor_.state("layer0.attention_norm.gamma").as<double>()[0] += 1e-3;
   }

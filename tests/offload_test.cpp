@@ -1,5 +1,5 @@
 // Offload in whole models: the same bits, the memory that it saves to the byte, what is refused.
-#include "kintsugi/lower/offload.h"
+#include "kintsugi/lower/order/offload.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <set>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_communication.h"
@@ -38,7 +38,7 @@ config::Settings with(config::Settings s, const std::string& layout, const std::
 }
 
 std::vector<Program> programs_of(const config::Settings& s) {
-  return build::build_programs(s, *build::kernels_of(s));
+  return compile::build_programs(s, *compile::kernels_of(s));
 }
 
 // Three steps.

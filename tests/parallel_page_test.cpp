@@ -6,13 +6,13 @@
 #include <string>
 
 #include "kintsugi/base/file.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/plan/check_plan.h"
 #include "tests/paths.h"
-#include "kintsugi/build/programs.h"
 
 namespace kintsugi::plan::parallel_page_test {
 namespace {
@@ -33,9 +33,10 @@ TEST(ParallelPage, ExamplesMakeTheirPlans) {
     const std::string example = text.substr(at, middle - at);
     config::Resolved r = config::resolve(config::read_text(example, "example", models::catalog()), 64);
     EXPECT_TRUE(r.warnings.empty()) << example;
-    if (r.settings.model.vocab == 0) r.settings.model.vocab = 512;  // it follows from the data, which examples leave out
+    if (r.settings.model.vocab == 0)
+      r.settings.model.vocab = 512;  // it follows from the data, which examples leave out
     const Plan plan = plan_from(r.settings.parallel);
-    check_plan(plan, build::dims_of(models::build_training(r.settings)));
+    check_plan(plan, compile::dims_of(models::build_training(r.settings)));
     EXPECT_EQ(print(plan), text.substr(plan_at, end - plan_at)) << example;
     at = end;
   }

@@ -2,7 +2,7 @@
 // same bits where nothing else is split.
 #include <gtest/gtest.h>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "tests/layout_lists.h"
 
@@ -38,7 +38,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   config::Settings s = pipeline_model("gpt", "fp32");
   set_layout(s, "pipe=2 data=2");
   s.train.micro_batch = 1;
-  const std::vector<program::Program> whole = build::build_programs(s, *build::kernels_of(s));
+  const std::vector<program::Program> whole = compile::build_programs(s, *compile::kernels_of(s));
   program::verify_ranks(whole);
   const auto error = [&](size_t stage, const std::function<void(program::Program&)>& damage) {
     std::vector<program::Program> stages = whole;
@@ -48,7 +48,8 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   const auto drop = [](const std::string& kernel, const std::string& work) {
     return [=](program::Program& p) {
       for (program::Body& b : p.bodies)
-        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return name_of(i) == kernel; });
+        if (b.name.starts_with(work))
+          std::erase_if(b.instructions, [&](const auto& i) { return name_of(i) == kernel; });
     };
   };
   const std::string value = "\"add\", 768 bytes of fp32, over pipe, ";

@@ -12,8 +12,8 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/build/fit.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/fit.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/program/memory_table.h"
@@ -24,7 +24,7 @@ namespace kintsugi::tests::plan_verb_test {
 namespace {
 
 std::vector<program::Program> programs(const config::Settings& s) {
-  return build::build_programs(s, *build::kernels_of(s));
+  return compile::build_programs(s, *compile::kernels_of(s));
 }
 
 config::Settings model_of(const std::string& family, const std::string& layout, int64_t layers = 4) {
@@ -173,23 +173,23 @@ TEST_F(PlanVerb, TooLittleMemory) {
   const auto list = programs(settings());
   const int64_t most = std::max(list[0].bytes(), list[1].bytes());
   const std::string per_rank = fmt::format("parallel.memory_per_rank={}B", most - 1);
-  const auto excess = build::excess(settings(per_rank), list, {});
+  const auto excess = compile::excess(settings(per_rank), list, {});
   ASSERT_TRUE(excess);
   EXPECT_FALSE(excess->fitting.empty());
   const Ended planned = run_kintsugi(folder.path(), "plan run.toml --set " + sets + " " + per_rank);
   EXPECT_EQ(planned.code, 0);
   const std::string warning =
-      fmt::format("warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
+      fmt::format("warning: train would refuse this: {}\n", fmt::join(compile::describe(*excess), "\n  "));
   EXPECT_EQ(planned.err.substr(planned.err.size() - std::min(planned.err.size(), warning.size())), warning);
   const std::string trained =
       "parallel.pipe=2 parallel.tensor=2 parallel.transport=threads model.layers=4 train.micro_batch=1";
   sets = trained + " model.vocab=257";  // that of bytes
   const auto small = programs(settings());
-  const auto refused = build::excess(settings("parallel.memory_per_rank=10kB"), small, {});
+  const auto refused = compile::excess(settings("parallel.memory_per_rank=10kB"), small, {});
   const Ended e = run_kintsugi(folder.path(),
                                "train run.toml --set " + trained + " train.folder=out parallel.memory_per_rank=10kB");
   EXPECT_EQ(e.code, 1);
-  EXPECT_EQ(complaint(e.err), "error: [memory] " + build::one_line(*refused) + "\n");
+  EXPECT_EQ(complaint(e.err), "error: [memory] " + compile::one_line(*refused) + "\n");
   EXPECT_FALSE(fs::exists(folder / "out" / "metrics.jsonl"));
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::tests {
@@ -74,13 +74,13 @@ inline std::string step_word(const program::CallList& l) {
 // A training run by its settings, or by another plan than they say.
 inline std::vector<program::Program> training_programs(const config::Settings& s,
                                                        const std::optional<plan::Plan>& plan) {
-  return build::build_programs(s, *build::kernels_of(s), plan ? *plan : build::plan_of(s));
+  return compile::build_programs(s, *compile::kernels_of(s), plan ? *plan : compile::plan_of(s));
 }
 
 // Evaluation or generation.
 inline std::vector<program::Program> model_programs(const config::Settings& s, const models::Graphs& graphs) {
-  return build::build_programs(graphs, plan::plan_from(s.parallel), *build::kernels_of(s),
-                                  static_cast<int>(s.parallel.threads));
+  return compile::build_programs(graphs, plan::plan_from(s.parallel), *compile::kernels_of(s),
+                                 static_cast<int>(s.parallel.threads));
 }
 
 }  // namespace kintsugi::tests

@@ -1,6 +1,6 @@
 // Recomputation in whole models: what is kept, by name and to the byte; the same bits as without; the memory that it
 // saves, beside Korthikanti et al. 2022, section 4.
-#include "kintsugi/lower/recompute.h"
+#include "kintsugi/lower/order/recompute.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
-#include "kintsugi/lower/join_head.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/lower/fuse/join_head.h"
 #include "tests/same_bits.h"
 
 namespace kintsugi::tests::recompute_test {
@@ -96,15 +96,15 @@ config::Settings even_gpt(int64_t layers, const std::string& dtype) {
 int64_t kept_bytes(const config::Settings& s, const Recompute& how) {
   const models::Graphs graphs = models::build_training(s);
   const graph::Graph micro =
-      lower::join_head(lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers)), build::plan_of(s));
+      lower::join_head(lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers)), compile::plan_of(s));
   int64_t sum = 0;
   for (graph::ValueId v : lower::kept(micro)) sum += micro.type(v).bytes();
   return sum;
 }
 
 Program lowered(const config::Settings& s, const Recompute& how) {
-  const auto kernels = build::kernels_of(s);
-  return build::build_program(with(s, how), *kernels);
+  const auto kernels = compile::kernels_of(s);
+  return compile::build_program(with(s, how), *kernels);
 }
 
 const program::Body& body(const Program& p, std::string_view name) {

@@ -2,7 +2,7 @@
 // generation; and of those that no model has now.
 #pragma once
 
-#include "kintsugi/lower/join_head.h"
+#include "kintsugi/lower/fuse/join_head.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/window.h"

@@ -1,7 +1,7 @@
 // What an axis of the mesh needs: a row, here of this file alone.
 #include <gtest/gtest.h>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "tests/layouts.h"
@@ -33,7 +33,7 @@ TEST(Seams, AnAxisIsARow) {
             "  vocab -> tensor, padded\n"
             "  filter -> tensor, padded\n"
             "  ffn -> columns, padded\n");
-  plan::check_plan(plan, build::dims_of(models::build_training(s)));
+  plan::check_plan(plan, compile::dims_of(models::build_training(s)));
 
   config::Settings one = s;
   one.parallel.tensor = 1;

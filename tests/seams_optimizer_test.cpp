@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
@@ -98,7 +98,7 @@ std::vector<program::Program> programs_of(config::Settings s, const std::string&
                                           const kernels::KernelSet& kernels) {
   set_layout(s, parallel);
   s.train.micro_batch = s.train.global_batch / s.parallel.data;
-  return build::build_programs(s, models::build_training(s, kCountedSigns, table()), kernels, build::plan_of(s));
+  return compile::build_programs(s, models::build_training(s, kCountedSigns, table()), kernels, compile::plan_of(s));
 }
 
 bool is_frozen(const std::string& name) {

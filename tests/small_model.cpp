@@ -1,6 +1,6 @@
 #include "tests/small_model.h"
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
@@ -67,9 +67,9 @@ void put(const tensor::View& v, const std::vector<double>& x) {
 
 Machine::Machine(const config::Settings& settings, std::unique_ptr<kernels::KernelSet> given)
     : s(settings),
-      kernels(given ? std::move(given) : build::kernels_of(s)),
+      kernels(given ? std::move(given) : compile::kernels_of(s)),
       team(static_cast<int>(s.parallel.threads)),
-      executor(build::build_program(s, *kernels), *kernels, team) {
+      executor(compile::build_program(s, *kernels), *kernels, team) {
   executor.initialize(s.train.seed);
 }
 

@@ -2,7 +2,7 @@
 // other axes, for images whose height and width do not divide.
 #include <gtest/gtest.h>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/walk.h"
 #include "tests/layouts.h"
 #include "tests/small_model.h"
@@ -76,8 +76,8 @@ INSTANTIATE_TEST_SUITE_P(All, SpaceOfResidual,
 TEST(Space, HalosOfLeNetByHand) {
   config::Settings s = images_model("lenet", "fp32");
   set_layout(s, "space=2");
-  const std::unique_ptr<kernels::KernelSet> kernels = build::kernels_of(s);
-  const program::Program p = build::build_program(s, *kernels);
+  const std::unique_ptr<kernels::KernelSet> kernels = compile::kernels_of(s);
+  const program::Program p = compile::build_program(s, *kernels);
   std::vector<double> wire;
   for (const program::Body& body : p.bodies)
     if (body.variant_of < 0 && body.does(program::Work::forward))

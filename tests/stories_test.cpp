@@ -9,8 +9,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/exchange/folder_reader.h"
@@ -40,13 +40,13 @@ class Stories : public testing::TestWithParam<StoriesCase> {
     s.model = folder->config().model;
     s.parallel.device = GetParam().kernels;
     s.train.dtype = GetParam().dtype;
-    kernels = build::kernels_of(s);
+    kernels = compile::kernels_of(s);
     team = std::make_unique<base::ThreadTeam>(GetParam().threads);
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
     auto executor =
-        std::make_unique<run::Executor>(build::build_program(graphs, *kernels, team->size()), *kernels, *team);
+        std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, team->size()), *kernels, *team);
     checkpoint::load_states(*executor, *folder, checkpoint::Load::weights);
     return executor;
   }

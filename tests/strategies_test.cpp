@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "kintsugi/build/programs.h"
-#include "kintsugi/build/strategy_costs.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/compile/strategy_costs.h"
 #include "kintsugi/program/communication.h"
 #include "tests/layouts.h"
 
@@ -20,17 +20,17 @@ config::Settings model() {
   return s;
 }
 
-std::vector<std::string> names(const std::vector<build::StrategyCosts>& list) {
+std::vector<std::string> names(const std::vector<compile::StrategyCosts>& list) {
   std::vector<std::string> names;
-  for (const build::StrategyCosts& s : list) names.push_back(s.name);
+  for (const compile::StrategyCosts& s : list) names.push_back(s.name);
   return names;
 }
 
-void expect_as_lowered(const build::StrategyCosts& row, const std::string& layout, int64_t micro_batch) {
+void expect_as_lowered(const compile::StrategyCosts& row, const std::string& layout, int64_t micro_batch) {
   config::Settings s = model();
   set_layout(s, layout);
   s.train.micro_batch = micro_batch;
-  const program::Program p = build::build_program(s, *build::kernels_of(s));
+  const program::Program p = compile::build_program(s, *compile::kernels_of(s));
   double sent = 0;
   int64_t calls = 0;
   for (const program::Traffic& t : program::traffic(p, program::Step::train)) {
@@ -43,13 +43,13 @@ void expect_as_lowered(const build::StrategyCosts& row, const std::string& layou
   EXPECT_EQ(row.states, p.state_bytes) << layout;
   EXPECT_EQ(row.arena, p.arena_bytes) << layout;
   EXPECT_EQ(row.flops, p.flops(program::Step::train)) << layout;
-  EXPECT_EQ(row.passes, build::micro_batches(s)) << layout;
+  EXPECT_EQ(row.passes, compile::micro_batches(s)) << layout;
 }
 
 }  // namespace
 
 TEST(StrategyCosts, AreThoseOfTheirPrograms) {
-  const std::vector<build::StrategyCosts> list = build::strategy_costs(model(), 2);
+  const std::vector<compile::StrategyCosts> list = compile::strategy_costs(model(), 2);
   EXPECT_EQ(names(list),
             (std::vector<std::string>{"one rank", "data", "zero 1", "zero 2", "zero 3", "tensor", "tensor, sequence",
                                       "context, gathered", "context, ring", "context, ulysses", "pipeline"}));
@@ -69,13 +69,13 @@ TEST(StrategyCosts, AreThoseOfTheirPrograms) {
 // Of stages, the most of each: the first sends what it makes and its share of a tied table, the last has the head.
 TEST(StrategyCosts, APipelineIsItsLargestStage) {
   config::Settings s = model();
-  const build::StrategyCosts row = build::strategy_costs(s, 2).back();
+  const compile::StrategyCosts row = compile::strategy_costs(s, 2).back();
   EXPECT_EQ(row.splits, "layer");
   s.parallel.pipe = s.parallel.ranks = 2;
   s.train.micro_batch = 4;
   double flops = 0, sent = 0;
   int64_t bytes = 0;
-  for (const program::Program& p : build::build_programs(s, *build::kernels_of(s))) {
+  for (const program::Program& p : compile::build_programs(s, *compile::kernels_of(s))) {
     double mine = 0;
     for (const program::Traffic& t : program::traffic(p, program::Step::train)) mine += t.total();
     flops = std::max(flops, p.flops(program::Step::train));
@@ -85,25 +85,25 @@ TEST(StrategyCosts, APipelineIsItsLargestStage) {
   EXPECT_EQ(row.flops, flops);
   EXPECT_EQ(row.sent, sent);
   EXPECT_EQ(row.bytes(), bytes);
-  EXPECT_EQ(build::strategy_costs(s, 8).back().refused.substr(0, 8), "[stages]");
+  EXPECT_EQ(compile::strategy_costs(s, 8).back().refused.substr(0, 8), "[stages]");
 }
 
 TEST(StrategyCosts, TheUsersOwnPlanIsTheLastRow) {
   config::Settings s = model();
   set_layout(s, "data=2 tensor=2 zero=2");
   s.train.micro_batch = 2;
-  const std::vector<build::StrategyCosts> list = build::strategy_costs(s, 4);
+  const std::vector<compile::StrategyCosts> list = compile::strategy_costs(s, 4);
   EXPECT_EQ(list.back().name, "this plan");
   EXPECT_EQ(list.back().splits, "batch, kv_heads, group, ffn, vocab; flat of optimizer, gradient");
   expect_as_lowered(list.back(), "data=2 tensor=2 zero=2", 2);
   expect_as_lowered(list[1], "data=4", 1);
-  EXPECT_EQ(build::strategy_costs(s, 2).back().name, "pipeline");
+  EXPECT_EQ(compile::strategy_costs(s, 2).back().name, "pipeline");
 }
 
 TEST(StrategyCosts, WhatTheModelCannotTakeSaysWhy) {
   config::Settings s = model();
   s.train.global_batch = s.train.micro_batch = 12;
-  const std::vector<build::StrategyCosts> list = build::strategy_costs(s, 8);
+  const std::vector<compile::StrategyCosts> list = compile::strategy_costs(s, 8);
   EXPECT_EQ(list[1].refused, "[plan] global_batch 12 is not divisible by mesh axis \"data\" of size 8");
   EXPECT_EQ(
       list[5].refused,
@@ -113,9 +113,9 @@ TEST(StrategyCosts, WhatTheModelCannotTakeSaysWhy) {
   s.train.reproducible = 4;
   s.train.global_batch = 8;
   s.train.micro_batch = 2;
-  EXPECT_EQ(build::strategy_costs(s, 8)[1].refused,
+  EXPECT_EQ(compile::strategy_costs(s, 8)[1].refused,
             "[plan] reproducible 4 is not divisible by mesh axis \"data\" of size 8");
-  EXPECT_EQ(build::strategy_costs(s, 4)[1].passes, 1);
+  EXPECT_EQ(compile::strategy_costs(s, 4)[1].passes, 1);
 }
 
 }  // namespace kintsugi::tests::strategies_test

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "kintsugi/program/walk.h"
-#include "kintsugi/build/programs.h"
 #include "tests/layout_lists.h"
 
 namespace kintsugi::tests::under_way_test {
@@ -27,7 +27,7 @@ class UnderWay : public testing::Test {
     config::Settings s = pipeline_model("gpt", "fp32");
     set_layout(s, "pipe=2 data=2");
     s.train.micro_batch = 1;
-    stages = build::build_programs(s, *build::kernels_of(s));
+    stages = compile::build_programs(s, *compile::kernels_of(s));
   }
 
   Program& p() { return stages[0]; }

@@ -1,6 +1,4 @@
 // Real programs of several ranks pass together; damage to those of one rank is detected, and its place named.
-#include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/program/verify_ranks.h"
 
 #include <fmt/format.h>
@@ -12,6 +10,8 @@
 #include <random>
 #include <tuple>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "tests/layouts.h"
@@ -31,7 +31,7 @@ Program program_of(const std::string& family, const std::string& layout) {
   s.train.global_batch = 12;
   s.train.micro_batch = 2;
   set_layout(s, layout);
-  return build::build_program(s, *build::kernels_of(s));
+  return compile::build_program(s, *compile::kernels_of(s));
 }
 
 std::string error_of_ranks(const std::vector<const Program*>& programs) {
@@ -209,9 +209,8 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
   // Ranks 0 and 1 send, at the end of the update, what ranks 2 and 3 receive.
   Program sends = whole, receives = whole;
   const std::vector<mesh::Factor> data = list("forward")[find("forward", "", "data")].group;
-  Instruction i = {.collective = program::Collective::send,
-                   .ins = {p.states[0].buffer},
-                   .phase = program::Phase::update};
+  Instruction i = {
+      .collective = program::Collective::send, .ins = {p.states[0].buffer}, .phase = program::Phase::update};
   const auto append = [&](Program& to) {
     i.group = data;
     i.event = 1 << 20;

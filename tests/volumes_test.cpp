@@ -9,7 +9,7 @@
 #include <map>
 #include <tuple>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/program/communication.h"
 #include "tests/layouts.h"
 #include "tests/parameters.h"
@@ -46,7 +46,7 @@ void expect_sizes(const Program& p) {
       const double bytes = i.collective == program::Collective::all_gather   ? in * (n - 1)
                            : i.collective == program::Collective::all_reduce ? 2 * in * (n - 1) / n
                            : i.collective == program::Collective::shift      ? in
-                                                      : in * (n - 1) / n;
+                                                                             : in * (n - 1) / n;
       ASSERT_NEAR(i.cost.wire_bytes, bytes, 1e-9 * bytes) << name_of(i) << " of " << p.buffer(i.ins[0]).name;
     }
 }
@@ -54,8 +54,8 @@ void expect_sizes(const Program& p) {
 Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = build::kernels_of(s);
-  Program p = build::build_program(s, *kernels);
+  const auto kernels = compile::kernels_of(s);
+  Program p = compile::build_program(s, *kernels);
   expect_sizes(p);
   return p;
 }
@@ -178,7 +178,8 @@ std::string outside_layers(const Program& p, const config::Settings& s, double l
       if (i.cost.wire_bytes < least) {
         rest += i.cost.wire_bytes;
       } else {
-        t += fmt::format("{}{} {} {} {:.0f}", t.empty() ? "" : "; ", name_of(i.phase), name, name_of(i), i.cost.wire_bytes);
+        t += fmt::format("{}{} {} {} {:.0f}", t.empty() ? "" : "; ", name_of(i.phase), name, name_of(i),
+                         i.cost.wire_bytes);
       }
     }
   return t;

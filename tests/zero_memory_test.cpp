@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "tests/layouts.h"
 #include "tests/parameters.h"
 
@@ -30,8 +30,8 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
 Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = build::kernels_of(s);
-  return build::build_program(s, *kernels);
+  const auto kernels = compile::kernels_of(s);
+  return compile::build_program(s, *kernels);
 }
 
 // Bytes of the states of a kind on a rank, each buffer once.
@@ -51,8 +51,8 @@ struct Cost {
   int64_t from;  // the stage that divides it
 };
 constexpr Cost kCosts[] = {{program::StateKind::weight, 4, 2, 3},
-                          {program::StateKind::gradient, 4, 4, 2},
-                          {program::StateKind::optimizer, 8, 12, 1}};
+                           {program::StateKind::gradient, 4, 4, 2},
+                           {program::StateKind::optimizer, 8, 12, 1}};
 
 class States : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {};
 
@@ -146,8 +146,8 @@ std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   std::map<BufferId, size_t> now;
   for (size_t at = 0; at < line.size(); ++at) {
     const Instruction& i = *line[at];
-    const bool gathers = !gradients && i.kind == Kind::collective && i.collective == program::Collective::all_gather && i.phase != program::Phase::update &&
-                         region(i.ins[0]) == program::Region::state;
+    const bool gathers = !gradients && i.kind == Kind::collective && i.collective == program::Collective::all_gather &&
+                         i.phase != program::Phase::update && region(i.ins[0]) == program::Region::state;
     for (const auto* list : {&i.ins, &i.outs})
       for (BufferId b : *list) {
         const BufferId root = p.root(b);
@@ -207,7 +207,8 @@ TEST(GatheredWeights, OfTwoLayersAtMost) {
     const Most most = most_at_once(p, whole_buckets(p));
     EXPECT_EQ(most.layers, 2u) << model;
     EXPECT_EQ(most.bytes, largest_neighbours(s, true)) << model;
-    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most.bytes, 2 * held(p, program::StateKind::weight));
+    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most.bytes,
+               2 * held(p, program::StateKind::weight));
   }
 }
 

@@ -27,7 +27,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/evaluate/batch_inputs.h"
@@ -149,7 +149,7 @@ std::unique_ptr<device::Memory> random_memory(device::Device& device, device::St
 }
 
 void print_attention(const config::Settings& s) {
-  const auto kernels = build::kernels_to_run(s);
+  const auto kernels = compile::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "attention: parallel.device=cuda, or emulated");
   device::Device& device = *kernels->device();
   const auto stream = device.stream();
@@ -228,7 +228,7 @@ void print_attention(const config::Settings& s) {
 
 // Norms of a pass, and the update of all parameters; in place where a step does it so.
 void print_bound(const config::Settings& s) {
-  const auto kernels = build::kernels_to_run(s);
+  const auto kernels = compile::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "bound: parallel.device=cuda, or emulated");
   device::Device& device = *kernels->device();
   const auto stream = device.stream();
@@ -280,7 +280,7 @@ void print_bound(const config::Settings& s) {
 }
 
 void print_limits(const config::Settings& s) {
-  const auto kernels = build::kernels_to_run(s);
+  const auto kernels = compile::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "limits: parallel.device=cuda, or emulated");
   device::Device& device = *kernels->device();
   const bool small = device.emulated();
@@ -301,18 +301,18 @@ void print_limits(const config::Settings& s) {
 }
 
 void train_some(const config::Settings& s, int steps) {
-  const auto kernels = build::kernels_to_run(s);
+  const auto kernels = compile::kernels_to_run(s);
   const int64_t before = used(kernels->device());
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   say("device opened after", age(), "s");
-  std::vector<program::Program> programs = build::checked_programs(s, *kernels);
+  std::vector<program::Program> programs = compile::checked_programs(s, *kernels);
   say("program made after", age(), "s");
-  run::Executor executor(build::program_of_rank(std::move(programs), 0), *kernels, team);
+  run::Executor executor(compile::program_of_rank(std::move(programs), 0), *kernels, team);
   say("bound after", age(), "s");
   const int64_t bound = used(kernels->device());
   executor.initialize(s.train.seed);
   say("ready to begin after", age(), "s");
-  const int64_t rows = build::samples_of_pass(s);
+  const int64_t rows = compile::samples_of_pass(s);
   samples::BatchMemory batch(rows, train::parts_of(s));
   train::RandomSamples(s).fill(0, batch.view());
   // As a run does: each step is enqueued while the one before is on its way, and its loss is read one step later.
@@ -358,10 +358,10 @@ void train_some(const config::Settings& s, int steps) {
 }
 
 void decode_some(const config::Settings& s, int count) {
-  const auto kernels = build::kernels_to_run(s);
+  const auto kernels = compile::kernels_to_run(s);
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   const models::Graphs graphs = models::build_generation(s, 1, std::min<int64_t>(16, s.model.context), s.model.context);
-  run::Executor executor(build::program_of_rank(build::checked_programs(graphs, s, *kernels), 0), *kernels, team);
+  run::Executor executor(compile::program_of_rank(compile::checked_programs(graphs, s, *kernels), 0), *kernels, team);
   executor.initialize(s.train.seed, false);
   double bytes = 0, table = 0;
   for (const program::StateInfo& state : executor.program().states) {

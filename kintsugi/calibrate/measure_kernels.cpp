@@ -10,10 +10,10 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/machine_memory.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/calibrate/silent_world.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/walk.h"
@@ -83,10 +83,10 @@ class Ranks {
     const config::Settings& s = o_.settings;
     base::ThreadTeam team(static_cast<int>(s.parallel.threads));
     bind(team, rank);
-    const auto kernels = build::kernels_to_run(s);
+    const auto kernels = compile::kernels_to_run(s);
     const std::string& folder = s.parallel.offload_folder;
     run::Executor executor(
-        build::program_of_rank(o_.stages, rank), *kernels, team,
+        compile::program_of_rank(o_.stages, rank), *kernels, team,
         {.world = &world,
          .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
          .time_limit = comm::time_limit(s.parallel.timeout_seconds)});
@@ -100,7 +100,7 @@ class Ranks {
       if (rank == 0 && o_.progress) o_.progress(step, o_.warm_up + o_.steps);
       kernels::Numbers numbers = {.seed = s.train.seed,
                                   .step = step,
-                                  .batch_rows = build::samples_of_pass(s),
+                                  .batch_rows = compile::samples_of_pass(s),
                                   .learning_rate = s.train.learning_rate};
       together_.arrive_and_wait();
       executor.run(program::Step::train, numbers,
@@ -165,11 +165,11 @@ void require_memory(const KernelOptions& o) {
 }  // namespace
 
 std::vector<simulate::MeasuredKernel> measure_kernels(const KernelOptions& options) {
-  if (build::on_a_device(options.settings))
+  if (compile::on_a_device(options.settings))
     throw base::UserError("bench",
                           "parallel.device = \"{}\": the time of kernels is measured on the processor alone so far; "
                           "--set parallel.device=cpu",
-                          name_of(build::device_of(options.settings)));
+                          name_of(compile::device_of(options.settings)));
   require_memory(options);
   return Ranks(options).run();
 }

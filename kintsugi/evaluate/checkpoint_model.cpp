@@ -1,10 +1,10 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/run/same_programs.h"
 
@@ -18,7 +18,7 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
     settings_ = settings_now(saved_.settings(), layout, dtype);
-    kernels_ = build::kernels_to_run(settings_);
+    kernels_ = compile::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())
       tokenizer_ = text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string());
   });
@@ -26,11 +26,11 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {
   std::vector<program::Program> stages;
-  comm::together(*all_, [&] { stages = build::checked_programs(graphs, settings_, *kernels_); });
+  comm::together(*all_, [&] { stages = compile::checked_programs(graphs, settings_, *kernels_); });
   run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
   auto executor = std::make_unique<run::Executor>(
-      build::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
+      compile::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
       run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;

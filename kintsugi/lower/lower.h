@@ -9,7 +9,7 @@
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_set.h"
-#include "kintsugi/lower/offload.h"
+#include "kintsugi/lower/order/offload.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/program/program.h"
 
@@ -45,8 +45,8 @@ struct Target {
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
-// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches") and the program: of all stages together after
-// "partition", of each stage after the others.
+// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches") and the program: of all stages
+// together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.

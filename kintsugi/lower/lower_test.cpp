@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/lower/partition.h"
+#include "kintsugi/lower/partition/partition.h"
 #include "kintsugi/lower/pass_test.h"
 #include "kintsugi/lower/step_test.h"
 #include "kintsugi/program/print.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/lower/stages.h"
+#include "kintsugi/lower/partition/stages.h"
 #include "kintsugi/plan/schedule.h"
 #include "kintsugi/plan/schedule_timeline.h"
 #include "kintsugi/simulate/transfer_costs.h"

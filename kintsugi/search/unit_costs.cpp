@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
@@ -385,14 +385,14 @@ Replica replica_of(const Candidate& c) {
 
 FewLayers few_layers(const Settings& settings, const Candidate& c) {
   const Settings s = small_run(settings, c, kinds_of(settings.model));
-  plan::Plan plan = build::plan_of(s);
+  plan::Plan plan = compile::plan_of(s);
   plan.schedule = s.parallel.schedule;  // on one stage too, where it only says whether backward passes are split
   models::Graphs graphs = models::build_training(s);
-  plan::check_plan(plan, build::dims_of(graphs));
-  std::vector<double> flops = build::layer_flops(s, *graphs.micro);
+  plan::check_plan(plan, compile::dims_of(graphs));
+  std::vector<double> flops = compile::layer_flops(s, *graphs.micro);
   for (double& f : flops) f /= static_cast<double>(config::data_ranks(s.parallel));  // of one replica
   std::vector<Program> programs =
-      build::build_programs(s, std::move(graphs), *build::kernels_of(s), plan, lower::Extent::timed);
+      compile::build_programs(s, std::move(graphs), *compile::kernels_of(s), plan, lower::Extent::timed);
   return {.program = std::move(programs[0]), .flops = std::move(flops)};
 }
 

@@ -1,6 +1,6 @@
 #include "kintsugi/train/batches.h"
 
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/samples/image_samples.h"
@@ -9,7 +9,7 @@ namespace kintsugi::train {
 
 samples::Share share_of(const run::Executor& executor, const config::Settings& s) {
   const run::Executor::RowRange needed = executor.input_rows(program::Step::train);
-  const int64_t all = build::samples_of_pass(s), rows = needed.last - needed.first;
+  const int64_t all = compile::samples_of_pass(s), rows = needed.last - needed.first;
   const bool even = rows > 0 && all % rows == 0 && needed.first % rows == 0;
   if (!even) return {.global_batch = s.train.global_batch, .micro_batch = all};
   return {.global_batch = s.train.global_batch, .micro_batch = rows, .ranks = all / rows, .rank = needed.first / rows};

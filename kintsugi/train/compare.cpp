@@ -6,7 +6,7 @@
 #include <map>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/run/state_blocks.h"
@@ -144,7 +144,7 @@ class Comparer {
 
   void fill(const LayoutRun& run, int64_t step, int64_t m, samples::BatchMemory& batch) const {
     const config::Settings one = twin_of(s_);
-    const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
+    const int64_t rows = compile::samples_of_pass(&run == &twin_ ? one : s_);
     o_.data.fill(static_cast<uint64_t>(step * s_.train.global_batch + m * rows), batch.view());
   }
 
@@ -263,14 +263,14 @@ double default_tolerance(const config::Settings& s) {
     return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 2e-3 : 1e-2;
   };
   // TF32 has the fraction of fp16; fp32 on the wire means gradients as they are.
-  return std::max(of(build::takes_tf32(s) ? "fp16" : s.train.dtype),
+  return std::max(of(compile::takes_tf32(s) ? "fp16" : s.train.dtype),
                   s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
 }
 
 config::Settings twin_of(config::Settings s) {
   const bool units = s.train.reproducible > 0;  // each alone in its pass, and the same bits for as many threads
   if (!units) s.train.micro_batch *= config::data_ranks(s.parallel);
-  const config::Device device = build::device_of(s);
+  const config::Device device = compile::device_of(s);
   s.parallel = {.device = std::string(name_of(device == config::Device::reference ? device : config::Device::cpu)),
                 .threads = units ? s.parallel.threads : s.parallel.threads * s.parallel.ranks};
   return s;
@@ -287,10 +287,10 @@ const Difference* Comparison::first() const {
 }
 
 Comparison compare(const CompareOptions& o) {
-  if (o.settings.parallel.ranks == 1 && !build::on_a_device(o.settings))
+  if (o.settings.parallel.ranks == 1 && !compile::on_a_device(o.settings))
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(build::plan_of(o.settings), build::dims_of(models::build_training(o.settings)));
+  plan::check_plan(compile::plan_of(o.settings), compile::dims_of(models::build_training(o.settings)));
   return Comparer(o).run();
 }
 

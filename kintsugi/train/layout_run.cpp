@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
@@ -17,9 +17,10 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
                      const comm::MakeWorlds& make_worlds, models::Logits logits, models::BuildTrunk build)
-    : settings_(settings), parts_(parts_of(settings)), kernels_(build::kernels_to_run(settings)) {
-  std::vector<program::Program> stages = build::build_programs(
-      settings_, models::build_training(settings_, logits, build), *kernels_, plan ? *plan : build::plan_of(settings_));
+    : settings_(settings), parts_(parts_of(settings)), kernels_(compile::kernels_to_run(settings)) {
+  std::vector<program::Program> stages =
+      compile::build_programs(settings_, models::build_training(settings_, logits, build), *kernels_,
+                              plan ? *plan : compile::plan_of(settings_));
   if (!build) evaluate::require_inputs(stages, program::Step::train, parts_);
   if (damage)
     for (program::Program& p : stages) damage(p);
@@ -47,7 +48,7 @@ LayoutRun::~LayoutRun() = default;
 
 void LayoutRun::step(int64_t step, double learning_rate, const samples::Parts& parts,
                      const std::function<void(int64_t, samples::BatchMemory&)>& batch) {
-  const int64_t rows = build::samples_of_pass(settings_);
+  const int64_t rows = compile::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
     kernels::Numbers numbers = {

@@ -9,10 +9,10 @@
 #include <deque>
 #include <vector>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/timeout_message.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/step.h"
@@ -45,7 +45,7 @@ Inputs open_inputs(const Rank& rank, int64_t first_step) {
   const config::Settings& s = rank.settings();
   const samples::Share share = share_of(*rank.executor, s);
   std::vector<samples::BatchMemory> batches;
-  for (int64_t m = 0; m < build::micro_batches(s); ++m)
+  for (int64_t m = 0; m < compile::micro_batches(s); ++m)
     batches.emplace_back(share.micro_batch, rank.corpus.train->parts());
   return {.share = share,
           .batches = std::move(batches),
@@ -58,7 +58,7 @@ Inputs open_inputs(const Rank& rank, int64_t first_step) {
 kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
   return {.seed = s.train.seed,
           .step = step,
-          .batch_rows = build::samples_of_pass(s),
+          .batch_rows = compile::samples_of_pass(s),
           .learning_rate = learning_rate(s.train, step)};
 }
 
@@ -302,7 +302,7 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
       return goes.on();
     };
     const auto loss = evaluate::mean_loss_while(*rank.executor, spread,
-                                                {.samples = samples, .batch = build::samples_of_pass(s)}, goes_on);
+                                                {.samples = samples, .batch = compile::samples_of_pass(s)}, goes_on);
     if (!loss) return false;
     before += samples;
     sum.add(*loss);

@@ -6,12 +6,12 @@
 #include <array>
 #include <optional>
 
-#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/texts_of_all.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/launch/process.h"
 #include "kintsugi/report/measured_trace.h"
@@ -34,7 +34,7 @@ class ProfiledRank {
         world_(world),
         local_ranks_(static_cast<int64_t>(local_ranks)),
         all_(comm::group_of_all(world)),
-        kernels_(build::kernels_to_run(settings_)),
+        kernels_(compile::kernels_to_run(settings_)),
         team_(static_cast<int>(settings_.parallel.threads)) {
     run::require_same_programs(*all_, "profile", options.stages);
     require_memory(settings_, options.stages, machine_of(settings_, kernels_->device()), *all_,
@@ -45,7 +45,7 @@ class ProfiledRank {
     tell("measuring what this machine can do");
     const Limits limits = limits_of_all();
     tell("setting the initial values");
-    run::Executor executor(build::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
+    run::Executor executor(compile::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
                            {.world = &world_,
                             .offload_folder = offload_folder(),
                             .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
@@ -101,7 +101,7 @@ class ProfiledRank {
   void run_step(run::Executor& executor, samples::BatchMemory& batch, int64_t step) {
     kernels::Numbers numbers = {.seed = settings_.train.seed,
                                 .step = step,
-                                .batch_rows = build::samples_of_pass(settings_),
+                                .batch_rows = compile::samples_of_pass(settings_),
                                 .learning_rate = settings_.train.learning_rate};
     const samples::Share share = share_of(executor, settings_);
     all_->wait(all_->barrier());

@@ -4,13 +4,13 @@
 
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/require_memory.h"
@@ -47,7 +47,7 @@ void open_data(Rank& rank) {
 // The programs of all stages, after checking that all ranks have the same and enough memory.
 std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& options) {
   std::vector<Program> stages;
-  comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
+  comm::together(*rank.all, [&] { stages = compile::checked_programs(rank.settings(), *rank.kernels); });
   require_memory(rank.settings(), stages, machine_of(rank.settings(), rank.kernels->device()), *rank.all, options.now);
   run::require_same_programs(*rank.all, "train", stages);
   return stages;
@@ -96,7 +96,7 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
   open_data(rank);
   options.now("compiling");
   comm::together(*rank.all, [&] {
-    rank.kernels = build::kernels_to_run(rank.settings());
+    rank.kernels = compile::kernels_to_run(rank.settings());
     if (rank.kernels->device()) comm::require_known_way(world);
   });
   std::vector<Program> stages = agreed_programs(rank, options);
@@ -108,7 +108,7 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
     if (options.plan && rank.leads()) rank.planned_seconds = options.plan(stages);
   });
   options.now("allocating memory");
-  make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));
+  make_executor(rank, compile::program_of_rank(std::move(stages), world.rank()));
   if (!options.alone) bind_threads(rank);
   return rank;
 }

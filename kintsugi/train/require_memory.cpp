@@ -9,10 +9,10 @@
 namespace kintsugi::train {
 
 void require_memory(const config::Settings& s, const std::vector<program::Program>& stages,
-                    const build::Machine& machine, comm::Communicator& all,
+                    const compile::Machine& machine, comm::Communicator& all,
                     const std::function<void(std::string_view)>& now) {
   // Machines may differ: the text is that of the rank that exceeds its limit most, the first of several.
-  const auto limit = build::memory_limit(s, machine);
+  const auto limit = compile::memory_limit(s, machine);
   const int stage = stages[0].mesh.stage_of(all.rank());
   const int64_t mine = limit ? stages[static_cast<size_t>(stage)].bytes() - limit->bytes : 0;
   std::vector<int64_t> every(static_cast<size_t>(all.size()));
@@ -22,7 +22,7 @@ void require_memory(const config::Settings& s, const std::vector<program::Progra
   const int from = static_cast<int>(worst - every.begin());
   if (now) now("the memory is too small: looking for changes with which it is enough");
   std::string text;
-  if (from == all.rank()) text = one_line(*build::excess(s, stages, machine, stage));
+  if (from == all.rank()) text = one_line(*compile::excess(s, stages, machine, stage));
   std::vector<int64_t> size = {static_cast<int64_t>(text.size())};
   all.wait(all.broadcast(std::as_writable_bytes(std::span(size)), from));
   text.resize(static_cast<size_t>(size[0]));

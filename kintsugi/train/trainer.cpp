@@ -4,11 +4,11 @@
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/read_only_file.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/compile/programs.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/device/device.h"
@@ -81,7 +81,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
     const std::string& exchange = rank.executor->exchange();
     leader.note(
         fmt::format("device: {}{}", device->properties().name, exchange.empty() ? "" : "; ranks exchange " + exchange));
-    if (const std::string why = build::products_not_kept(rank.settings()); !why.empty())
+    if (const std::string why = compile::products_not_kept(rank.settings()); !why.empty())
       leader.note(
           fmt::format("warning: what is measured of products is not kept for later runs, whose bits may differ: "
                       "{}; KINTSUGI_PRODUCTS names another file",

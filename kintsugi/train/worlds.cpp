@@ -57,7 +57,7 @@ void require_order(const comm::World& world, const config::Settings& s) {
   if (s.train.reproducible > 0) comm::require_rank_order(world, fmt::format("reproducible = {}", s.train.reproducible));
 }
 
-build::Machine machine_of(const config::Settings& s, device::Device* device) {
+compile::Machine machine_of(const config::Settings& s, device::Device* device) {
   const std::optional<launch::Launched> l = launch::launched();
   const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
   const device::Properties p = device == nullptr ? device::Properties() : device->properties();

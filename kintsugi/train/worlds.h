@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kintsugi/build/fit.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
+#include "kintsugi/compile/fit.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/device/device.h"
 
@@ -28,6 +28,6 @@ void require_order(const comm::World& world, const config::Settings& settings);
 
 // This machine as the ranks of a run share it: with as many processes as the launcher says, else in this one; and the
 // device that they compute on, if there is one.
-build::Machine machine_of(const config::Settings& settings, device::Device* device = nullptr);
+compile::Machine machine_of(const config::Settings& settings, device::Device* device = nullptr);
 
 }  // namespace kintsugi::train

@@ -1,0 +1,209 @@
+#include "kintsugi/compile/programs.h"
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/device/device.h"
+#include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
+#include "kintsugi/launch/process.h"
+#include "kintsugi/lower/fuse/join_head.h"
+#include "kintsugi/lower/order/recompute.h"
+#include "kintsugi/lower/partition/stages.h"
+#include "kintsugi/plan/check_plan.h"
+
+namespace kintsugi::compile {
+
+using config::Settings;
+using program::Program;
+
+namespace {
+
+lower::Recompute recompute_of(const config::Parallel& p) {
+  using What = lower::Recompute::What;
+  switch (recomputed(p)) {
+    case config::Recomputed::nothing:
+      return {What::none, p.recompute_every};
+    case config::Recomputed::light:
+      return {What::light, p.recompute_every};
+    case config::Recomputed::attention:
+      return {What::selective, p.recompute_every};
+    case config::Recomputed::layers:
+      return {What::full, p.recompute_every};
+  }
+  throw base::InternalError("build", "recompute \"{}\" was not checked", p.recompute);
+}
+
+lower::Offload offload_of(const config::Parallel& p) {
+  const config::Offloaded what = offloaded(p);
+  return {.optimizer = what.optimizer, .activations = what.activations};
+}
+
+const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
+  return g ? &*g : nullptr;
+}
+
+std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const kernels::KernelSet& kernels,
+                             const plan::Plan& plan, const lower::Dump& dump,
+                             lower::Extent extent = lower::Extent::verified) {
+  if (extent == lower::Extent::timed) {
+    graphs.evaluate.reset();
+    graphs.sample.reset();
+  }
+  graphs.micro = lower::recompute(*std::move(graphs.micro), recompute_of(s.parallel), static_cast<int>(s.model.layers));
+  return lower::lower({.states = *graphs.states,
+                       .micro = &*graphs.micro,
+                       .update = &*graphs.update,
+                       .evaluate = pointer_to(graphs.evaluate),
+                       .sample = pointer_to(graphs.sample),
+                       .micro_batches = micro_batches(s)},
+                      {.plan = plan,
+                       .kernels = kernels,
+                       .threads = static_cast<int>(s.parallel.threads),
+                       .offload = offload_of(s.parallel),
+                       .sums_in_rank_order = s.train.reproducible > 0,
+                       .extent = extent},
+                      dump);
+}
+
+}  // namespace
+
+config::Device device_of(const Settings& s) {
+  const config::Device asked = config::device(s.parallel);
+  if (asked != config::Device::automatic) return asked;
+  // Kernels of experts are the processor's alone.
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && s.model.experts == 0;
+  return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
+                                                                            : config::Device::cpu;
+}
+
+bool takes_tf32(const Settings& s) {
+  return s.parallel.tf32 && s.train.dtype == "fp32" && device_of(s) == config::Device::cuda;
+}
+
+std::string passed_over(const Settings& s) {
+  if (config::device(s.parallel) != config::Device::automatic || device_of(s) != config::Device::cpu) return "";
+  const std::string& why = device::find_device(name_of(config::Device::cuda)).why_not;
+  return why.empty() ? "" : fmt::format("parallel.device = \"auto\" takes the processor: {}", why);
+}
+
+bool on_a_device(const Settings& s) {
+  const config::Device device = device_of(s);
+  return device != config::Device::cpu && device != config::Device::reference;
+}
+
+std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
+  if (on_a_device(s)) return kernels::planned_device_kernels();
+  const bool slow =
+      device_of(s) == config::Device::reference || tensor::dtype_from(s.train.dtype) == tensor::DType::f64;
+  return slow ? kernels::reference_kernels() : kernels::cpu_kernels();
+}
+
+std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
+  if (!on_a_device(s)) return kernels_of(s);
+  const std::string_view device = name_of(device_of(s));
+  if (tensor::dtype_from(s.train.dtype) == tensor::DType::f64)
+    throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16, and not in fp64", device);
+  if (const std::string why = products_not_kept(s); !why.empty() && kernels::AlgorithmFile::is_given())
+    throw base::UserError("device", "KINTSUGI_PRODUCTS: {}", why);
+  const int local = s.parallel.transport == "threads" ? 0 : launch::this_process().local_rank;
+  return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)), s.parallel.tf32);
+}
+
+std::string products_not_kept(const Settings& s) {
+  if (device_of(s) != config::Device::cuda || s.train.reproducible > 0) return "";
+  return kernels::AlgorithmFile::why_not(kernels::AlgorithmFile::default_path());
+}
+
+plan::Plan plan_of(const Settings& s) {
+  const plan::Plan plan = plan::plan_from(s.parallel);
+  return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
+}
+
+// The single text of a generation need not be divisible. The other graphs have no other dims that may be split.
+plan::ModelDims dims_of(const models::Graphs& graphs) {
+  const graph::Graph* const list[] = {graphs.micro      ? &*graphs.micro
+                                      : graphs.evaluate ? &*graphs.evaluate
+                                                        : &*graphs.prefill};
+  plan::ModelDims dims = plan::dims_of(list);
+  if (!graphs.micro && !graphs.evaluate) plan::forget_size(dims, plan::kSamples);
+  return dims;
+}
+
+int64_t micro_batches(const Settings& s) {
+  return s.train.global_batch / samples_of_pass(s);
+}
+
+int64_t samples_of_pass(const Settings& s) {
+  return s.train.micro_batch * config::data_ranks(s.parallel);
+}
+
+std::vector<double> layer_flops(const Settings& s) {
+  return layer_flops(s, *models::build_training(s).micro);
+}
+
+std::vector<double> layer_flops(const Settings& s, const graph::Graph& micro) {
+  const auto layers = static_cast<int>(s.model.layers);
+  return lower::layer_flops(lower::join_head(lower::recompute(micro, recompute_of(s.parallel), layers), plan_of(s)),
+                            layers);
+}
+
+std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
+  return build_programs(s, kernels, plan_of(s), dump);
+}
+
+std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,
+                                    const lower::Dump& dump) {
+  return lowered(s, models::build_training(s), kernels, plan, dump);
+}
+
+std::vector<Program> build_programs(const Settings& s, models::Graphs training, const kernels::KernelSet& kernels,
+                                    const plan::Plan& plan, lower::Extent extent) {
+  return lowered(s, std::move(training), kernels, plan, {}, extent);
+}
+
+std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
+                                    const kernels::KernelSet& kernels, int threads) {
+  return lower::lower({.states = *graphs.states,
+                       .evaluate = pointer_to(graphs.evaluate),
+                       .prefill = pointer_to(graphs.prefill),
+                       .score = pointer_to(graphs.score),
+                       .decode = pointer_to(graphs.decode),
+                       .micro_batches = plan.stages()},  // no schedule of training takes fewer
+                      {.plan = plan, .kernels = kernels, .threads = threads});
+}
+
+std::vector<Program> checked_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
+  const plan::Plan plan = plan_of(s);
+  models::Graphs graphs = models::build_training(s);
+  plan::check_plan(plan, dims_of(graphs));
+  return lowered(s, std::move(graphs), kernels, plan, dump);
+}
+
+std::vector<Program> unverified_programs(const Settings& s, const kernels::KernelSet& kernels, lower::Extent extent) {
+  const plan::Plan plan = plan_of(s);
+  models::Graphs graphs = models::build_training(s);
+  plan::check_plan(plan, dims_of(graphs));
+  return lowered(s, std::move(graphs), kernels, plan, {}, extent);
+}
+
+std::vector<Program> checked_programs(const models::Graphs& graphs, const Settings& s,
+                                      const kernels::KernelSet& kernels) {
+  const plan::Plan plan = plan::plan_from(s.parallel);
+  plan::check_plan(plan, dims_of(graphs));
+  return build_programs(graphs, plan, kernels, static_cast<int>(s.parallel.threads));
+}
+
+Program build_program(const Settings& s, const kernels::KernelSet& kernels) {
+  std::vector<Program> stages = build_programs(s, kernels);
+  base::require(stages.size() == 1, "build", "{} stages have {} programs", stages.size(), stages.size());
+  return std::move(stages[0]);
+}
+
+Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads) {
+  return std::move(build_programs(graphs, plan::plan_from({}), kernels, threads)[0]);
+}
+
+Program program_of_rank(std::vector<Program> stages, int rank) {
+  return std::move(stages[static_cast<size_t>(stages[0].mesh.stage_of(rank))]);
+}
+
+}  // namespace kintsugi::compile

@@ -1,0 +1,316 @@
+#include "kintsugi/lower/fuse/fuse.h"
+
+#include <algorithm>
+
+namespace kintsugi::lower {
+
+using program::Body;
+using program::BufferId;
+using program::Instruction;
+using program::Program;
+using program::Region;
+
+namespace {
+
+class Fuser {
+ public:
+  Fuser(Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels)
+      : p_(p), operations_(operations), kernels_(kernels), uses_(p.buffers.size(), 0) {
+    for (const Body& body : p.bodies)
+      for (const Instruction& i : body.instructions)
+        for (BufferId b : i.ins) ++uses_[root(b)];
+    for (const program::Buffer& b : p.buffers)
+      if (!b.output.empty()) ++uses_[root(static_cast<BufferId>(&b - p.buffers.data()))];
+  }
+
+  void run(Body& body) {
+    std::vector<Instruction>& list = body.instructions;
+    std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
+    gone_.assign(list.size(), false);
+    summed_.assign(p_.buffers.size(), -1);
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (is_absorbed(list, maker, i)) {
+        gone_[i] = true;
+        continue;
+      }
+      for (BufferId b : list[i].outs) maker[static_cast<size_t>(b)] = static_cast<int>(i);
+    }
+    join_sums(list);
+    std::vector<Instruction> left;
+    for (size_t i = 0; i < list.size(); ++i)
+      if (!gone_[i]) left.push_back(std::move(list[i]));
+    list = std::move(left);
+  }
+
+ private:
+  // Whether the instruction that makes an operand can also do this instruction's work.
+  bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    if (list[at].kind != program::Kind::compute) return false;
+    const graph::OpRow& row = operations_.find(list[at].kernel);
+    if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
+    if (row.epilogue != graph::Epilogue::none) return activate(list, maker, at, row);
+    return row.variadic && (add_bias(list, maker, at) || add_in_place(list, maker, at) || add_behind(list, maker, at));
+  }
+
+  size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
+
+  // The instruction that makes `b` for `user`, in the same layer, or null.
+  Instruction* maker_of(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
+    const int i = maker[static_cast<size_t>(b)];
+    if (i < 0 || p_.buffer(b).region != Region::arena) return nullptr;
+    Instruction& made = list[static_cast<size_t>(i)];
+    return made.kind == program::Kind::compute && made.layer == list[user].layer ? &made : nullptr;
+  }
+
+  // Nor is it used by anything else.
+  bool is_used_once(BufferId b) const { return uses_[root(b)] == 1; }
+  Instruction* single_use(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
+    return is_used_once(b) ? maker_of(list, maker, b, user) : nullptr;
+  }
+
+  // Whether an instruction behind `first` and before `last` does this to a buffer.
+  template <typename F>
+  bool any_between(const std::vector<Instruction>& list, const Instruction* first, const Instruction* last, F&& does) {
+    for (const Instruction* i = first + 1; i < last; ++i)
+      if (!gone_[static_cast<size_t>(i - list.data())] && does(*i)) return true;
+    return false;
+  }
+
+  static bool is_suffix(const tensor::Shape& part, const tensor::Shape& whole) {
+    return part.rank() < whole.rank() && std::equal(part.dims().rbegin(), part.dims().rend(), whole.dims().rbegin());
+  }
+
+  bool add_bias(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    Instruction& add = list[at];
+    if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
+      return false;
+    Instruction* product = single_use(list, maker, add.ins[0], at);
+    if (!product || has_epilogue(*product)) return false;
+    const graph::OpRow& row = operations_.find(product->kernel);
+    if (row.bias.empty() || row.ins.place(row.bias, product->absent.ins)) return false;
+    if (any_between(list, product, &add, [&](const Instruction& i) { return writes(i, add.ins[1]); })) return false;
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.bias), add.ins[1]);
+    product->outs[0] = add.outs[0];
+    product->cost.flops += add.cost.flops;
+    maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
+    return true;
+  }
+
+  // y = a + b + ... of a device: the first operand that is made becomes y, and the instructions that make the others
+  // add to it. Across layers only where that has the bits of the addition.
+  bool add_in_place(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& add = list[at];
+    const BufferId y = add.outs[0];
+    if (!kernels_.sums_in_place() || add.accumulate != 0 || p_.root(y) != y || p_.buffer(y).region != Region::arena)
+      return false;
+    struct Term {
+      int made;  // by which instruction, as the last one
+      BufferId buffer;
+    };
+    std::vector<Term> terms;
+    for (const BufferId b : add.ins) {
+      if (p_.buffer(b).type != p_.buffer(y).type || p_.root(b) != b || p_.buffer(b).region != Region::arena)
+        return false;
+      terms.push_back({made_at(maker, b), b});
+    }
+    std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.made < b.made; });
+    const BufferId first = terms[0].buffer;
+    if (terms[0].made < 0 || terms.size() < 2 || !p_.buffer(first).output.empty()) return false;
+    for (size_t t = 1; t < terms.size(); ++t)
+      if (terms[t].buffer == first ||
+          !can_add(list[static_cast<size_t>(terms[t].made)], maker, terms[t].buffer, first, add, terms.size() == 2))
+        return false;
+    // Of the first, everything happens here, and nothing from where it is added to.
+    int mentions = 0;
+    const auto mentioned = [&](const Instruction& i) { return touches(i, first); };
+    for (const Instruction& i : list) {
+      if (gone_[static_cast<size_t>(&i - list.data())] || !mentioned(i)) continue;
+      if (i.kind != program::Kind::compute && reads(i, first)) return false;
+      if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name) return false;  // its sender knows it by that
+      if (&i > &list[static_cast<size_t>(terms[1].made)] && &i != &add) return false;
+      mentions += static_cast<int>(std::count(i.ins.begin(), i.ins.end(), first));
+    }
+    if (mentions != uses_[root(first)]) return false;
+
+    for (Instruction& i : list)
+      for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
+        std::replace(operands->begin(), operands->end(), first, y);
+    for (size_t t = 1; t < terms.size(); ++t) {
+      Instruction& source = list[static_cast<size_t>(terms[t].made)];
+      const auto j = std::find(source.outs.begin(), source.outs.end(), terms[t].buffer) - source.outs.begin();
+      source.outs[static_cast<size_t>(j)] = y;
+      source.accumulate |= 1u << j;
+      source.cost.memory_bytes += static_cast<double>(p_.buffer(y).type.bytes());
+      source.cost.flops += add.cost.flops / static_cast<double>(terms.size() - 1);
+    }
+    uses_[root(y)] += uses_[root(first)] - 1;
+    maker[static_cast<size_t>(y)] = -1;  // by several
+    summed_[static_cast<size_t>(y)] = terms.back().made;
+    return true;
+  }
+  int made_at(const std::vector<int>& maker, BufferId b) const {
+    return std::max(maker[static_cast<size_t>(b)], summed_[static_cast<size_t>(b)]);
+  }
+  // Whether what makes a term can add it to `to` instead; `alone`: it is the only one that does.
+  bool can_add(const Instruction& source, const std::vector<int>& maker, BufferId term, BufferId to,
+               const Instruction& add, bool alone) const {
+    if (maker[static_cast<size_t>(term)] < 0 || !is_used_once(term) || source.kind != program::Kind::compute)
+      return false;
+    const auto j = static_cast<size_t>(std::find(source.outs.begin(), source.outs.end(), term) - source.outs.begin());
+    if (j == source.outs.size() || ((source.accumulate >> j) & 1u) || has_epilogue(source) || reads(source, to))
+      return false;
+    const graph::OpRow& row = operations_.find(source.kernel);
+    const std::string_view output = row.outs.at(j, source.absent.outs).name;
+    const auto& exact = kernels_.find(source.kernel).also_accumulates;
+    if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
+    return row.can_accumulate(output) && source.layer == add.layer &&
+           (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins) || is_thin(source));
+  }
+
+  // y = product + r, or r + product, of a device whose products can add another value to their result.
+  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& add = list[at];
+    if (add.ins.size() != 2 || add.accumulate != 0) return false;
+    return add_behind(list, maker, at, add.ins[0], add.ins[1]) || add_behind(list, maker, at, add.ins[1], add.ins[0]);
+  }
+  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, BufferId made, BufferId other) {
+    const Instruction& add = list[at];
+    const BufferId y = add.outs[0];
+    Instruction* product = single_use(list, maker, made, at);
+    if (!product || product->outs[0] != made || product->accumulate != 0 || has_epilogue(*product)) return false;
+    const graph::OpRow& row = operations_.find(product->kernel);
+    if (row.added.empty() || !kernels_.find(product->kernel).also_adds || is_thin(*product)) return false;
+    if (row.ins.place(row.added, product->absent.ins) || !p_.buffer(made).output.empty()) return false;
+    for (const BufferId b : {made, other})
+      if (p_.buffer(b).type != p_.buffer(y).type) return false;
+    const auto hinders = [&](const Instruction& i) { return touches(i, y) || writes(i, other); };
+    if (p_.overlap(y, other) || reads(*product, y) || any_between(list, product, &add, hinders)) return false;
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.added), other);
+    product->outs[0] = y;
+    product->cost.flops += add.cost.flops;
+    product->cost.memory_bytes += static_cast<double>(p_.buffer(other).bytes());
+    maker[static_cast<size_t>(y)] = static_cast<int>(product - list.data());
+    return true;
+  }
+
+  // Whether a product has so few rows, of its first operand, that it adds a bias to what it adds to.
+  bool is_thin(const Instruction& product) const {
+    const tensor::Shape &b = p_.buffer(product.ins[1]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
+    int64_t rows = 1;
+    for (const tensor::Dim& dim : y)
+      if (!b.has(dim.name)) rows *= dim.size;
+    return rows <= kernels_.find(product.kernel).thin_rows;
+  }
+
+  static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }
+
+  // An activation y = f(x), of the product x, or dx = f'(x) dy, of the product dy.
+  bool activate(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, const graph::OpRow& row) {
+    const Instruction& act = list[at];
+    const bool slope = row.epilogue == graph::Epilogue::slope;
+    const BufferId of = act.ins.back(), result = act.outs[0];
+    Instruction* product = maker_of(list, maker, of, at);
+    if (!product || product->outs[0] != of || product->accumulate != 0 || act.accumulate != 0) return false;
+    const graph::OpRow& to = operations_.find(product->kernel);
+    if (to.activated.empty() || has_epilogue(*product) || !kernels_.find(product->kernel).joins(act.kernel))
+      return false;
+    const bool kept = !is_used_once(of);
+    if (kept && slope) return false;
+    for (const BufferId b : act.ins)
+      if (p_.buffer(b).type != p_.buffer(result).type) return false;
+    const BufferId x = act.ins.front();
+    const auto hinders = [&](const Instruction& i) { return touches(i, result) || (slope && writes(i, x)); };
+    if (any_between(list, product, &act, hinders)) return false;
+
+    product->attributes.set("epilogue", act.kernel);
+    for (const auto& [name, value] : act.attributes.list()) product->attributes.set(name, value);
+    product->outs[0] = result;
+    product->cost.flops += act.cost.flops;
+    if (slope) tensor::insert(product->ins, product->absent.ins, to.ins.position(to.activated), x);
+    if (kept) tensor::insert(product->outs, product->absent.outs, to.outs.position(to.activated), of);
+    if (slope || kept) product->cost.memory_bytes += static_cast<double>(p_.buffer(x).type.bytes());
+    maker[static_cast<size_t>(result)] = static_cast<int>(product - list.data());
+    return true;
+  }
+
+  // `accumulate` of a value into a state, as addition or (bit 0 not set) as assignment.
+  bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& write = list[at];
+    Instruction* source = single_use(list, maker, write.ins[0], at);
+    if (!source || write.adds_in_tree) return false;
+    const auto j =
+        static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
+    const BufferId state = write.outs[0];
+    const tensor::Type &to = p_.buffer(state).type, &from = p_.buffer(write.ins[0]).type;
+    const graph::OpRow& row = operations_.find(source->kernel);
+    const std::string_view output = row.outs.at(j, source->absent.outs).name;
+    const bool narrows = from.dtype == tensor::DType::f32 && to.dtype == tensor::DType::bf16 && row.can_narrow(output);
+    if (to.shape != from.shape || (to.dtype != from.dtype && !narrows)) return false;
+    const bool adds = (write.accumulate & 1u) != 0;
+    if ((adds || narrows) && has_epilogue(*source)) return false;
+    if (adds && !row.can_accumulate(output)) return false;
+    for (size_t i = 0; i < source->ins.size(); ++i) {
+      const bool in_place = row.may_share(output, tensor::position_of(i, source->absent.ins));
+      if (p_.overlap(source->ins[i], state) && (adds || !in_place)) return false;
+    }
+    if (any_between(list, source, &write, [&](const Instruction& i) { return touches(i, state); })) return false;
+    source->outs[j] = state;
+    source->cost.memory_bytes += static_cast<double>(to.bytes() - from.bytes());
+    if (adds) source->accumulate |= 1u << j;
+    return true;
+  }
+
+  void join_sums(std::vector<Instruction>& list) {
+    for (size_t at = 0; at < list.size(); ++at) {
+      if (gone_[at] || list[at].kind != program::Kind::compute || list[at].kernel != "sum") continue;
+      for (size_t to = 0; to < list.size() && !gone_[at]; ++to) gone_[at] = !gone_[to] && sums_too(list, at, list[to]);
+    }
+  }
+  // Whether another instruction, which wrote what is summed last, does the work of the sum from now on: in any layer,
+  // since a sum that is left alone on the other side of a cut has its bits.
+  bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& other) {
+    const Instruction& sum = list[at];
+    if (&other > &sum || other.kind != program::Kind::compute || sum.adds_in_tree) return false;
+    const graph::OpRow& row = operations_.find(other.kernel);
+    if (row.sums.empty() || !kernels_.find(other.kernel).also_sums) return false;
+    const BufferId of = sum.ins[0], result = sum.outs[0];
+    if (row.outs.place(row.sums, other.absent.outs) || other.outs[0] != of || touches(other, result)) return false;
+    if (p_.buffer(other.ins[1]).type.shape != p_.buffer(result).type.shape) return false;
+    if (any_between(list, &other, &sum, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
+      return false;
+    tensor::insert(other.outs, other.absent.outs, row.outs.position(row.sums), result);
+    if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
+    other.cost.flops += sum.cost.flops;
+    other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());  // it has them
+    return true;
+  }
+
+  bool writes(const Instruction& i, BufferId buffer) const {
+    return std::any_of(i.outs.begin(), i.outs.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+  }
+
+  bool reads(const Instruction& i, BufferId buffer) const {
+    return std::any_of(i.ins.begin(), i.ins.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+  }
+
+  bool touches(const Instruction& i, BufferId state) const {
+    const auto same = [&](BufferId b) { return p_.overlap(b, state); };
+    return std::any_of(i.ins.begin(), i.ins.end(), same) || std::any_of(i.outs.begin(), i.outs.end(), same);
+  }
+
+  Program& p_;
+  const graph::OpTable& operations_;
+  const kernels::KernelSet& kernels_;
+  std::vector<int> uses_;    // of each buffer, by all bodies
+  std::vector<bool> gone_;   // of each instruction of the body: absorbed by another
+  std::vector<int> summed_;  // of a buffer that several make: the last of them
+};
+
+}  // namespace
+
+void fuse(Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels) {
+  Fuser fuser(p, operations, kernels);
+  for (Body& body : p.bodies) fuser.run(body);
+}
+
+}  // namespace kintsugi::lower

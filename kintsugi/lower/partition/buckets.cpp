@@ -1,0 +1,246 @@
+#include "kintsugi/lower/partition/buckets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/graph/copy.h"
+
+namespace kintsugi::lower {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Op;
+using graph::Role;
+using graph::State;
+using graph::StateId;
+using graph::StateKind;
+using graph::StateTable;
+using graph::ValueId;
+using tensor::Shape;
+
+namespace {
+
+std::vector<Factor> flat_of(const plan::Plan& plan, std::string_view family, const Bucket& b) {
+  std::vector<Factor> taken = b.shard();
+  const Splits splits = plan::by_rules(plan, family, {b.shape[1]}, taken);
+  return factors_of(splits, kFlat);
+}
+
+Layout weight_layout(const plan::Plan& plan, const State& weight) {
+  std::vector<Factor> taken;
+  Layout layout;
+  for (auto& [dim, factors] : plan::by_rules(plan, "weight", weight.type.shape.dims(), taken)) layout.set(dim, factors);
+  return layout;
+}
+
+// Every factor that some rule assigns to flat: the length of flat is a multiple of their product.
+int64_t flat_parts(const plan::Plan& plan) {
+  std::vector<Factor> factors;
+  for (const plan::Rule& r : plan.rules)
+    if (r.dim == kFlat)
+      for (Factor f : plan.mesh.expand(r.axes))
+        if (std::find(factors.begin(), factors.end(), f) == factors.end()) factors.push_back(f);
+  return plan.mesh.count(factors);
+}
+
+}  // namespace
+
+std::vector<Factor> Bucket::shard() const {
+  std::vector<Factor> factors;
+  for (const mesh::Split& s : layout.splits()) factors.insert(factors.end(), s.factors.begin(), s.factors.end());
+  return factors;
+}
+
+Layout Bucket::flat_layout(std::vector<Factor> flat) const {
+  Layout l;
+  l.set(kShard, shard());
+  l.set(kFlat, std::move(flat));
+  return l;
+}
+
+Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Plan& plan) {
+  Buckets b;
+  b.states = states;
+  struct Key {
+    int layer;
+    tensor::DType dtype;
+    bool decay;
+    bool frozen;
+    Layout layout;
+    std::optional<Layout> arrival;
+    bool alone;  // used in several layers
+    bool operator==(const Key&) const = default;
+  };
+  std::vector<Key> keys;
+  std::map<int, std::vector<size_t>> of_layer;  // buckets, all but those alone
+  const int64_t parts = flat_parts(plan);
+  for (size_t i = 0; i < states.size(); ++i) {
+    const auto id = static_cast<StateId>(i);
+    const State& s = states[id];
+    if (s.kind != StateKind::weight) continue;
+    const auto arrival = uses.arrivals.find(id);
+    const bool shared = uses.shared(id);
+    const Key key = {s.layer,
+                     s.type.dtype,
+                     s.decay,
+                     s.frozen,
+                     weight_layout(plan, s),
+                     arrival == uses.arrivals.end() ? std::nullopt : std::optional(arrival->second),
+                     shared};
+    const std::vector<size_t>& near = of_layer[s.layer];
+    const auto same = std::find_if(near.begin(), near.end(), [&](size_t k) { return !shared && keys[k] == key; });
+    const size_t at = same == near.end() ? keys.size() : *same;
+    if (at == keys.size()) {
+      if (!shared) of_layer[s.layer].push_back(at);
+      keys.push_back(key);
+      b.list.push_back({.name = s.name,
+                        .layer = s.layer,
+                        .layout = key.layout,
+                        .gradient = {},
+                        .arriving = {},
+                        .members = {},
+                        .shape = {}});
+    }
+    Bucket& bucket = b.list[at];
+    if (shared) bucket.uses.assign(uses.layers.at(id).begin(), uses.layers.at(id).end());
+    const int64_t first =
+        bucket.members.empty()
+            ? 0
+            : (bucket.members.back().first + bucket.members.back().elements + kBlock - 1) / kBlock * kBlock;
+    bucket.members.push_back({id, first, mesh::local_shape(plan.mesh, s.type.shape, bucket.layout).elements()});
+    b.places[id] = {static_cast<int>(at), bucket.members.size() - 1, kNone};
+  }
+  for (size_t i = 0; i < b.list.size(); ++i) {
+    Bucket& bucket = b.list[i];
+    if (bucket.members.size() > 1) bucket.name += fmt::format("+{}", bucket.members.size() - 1);
+    const int64_t unit = kBlock * parts, length = bucket.members.back().first + bucket.members.back().elements;
+    bucket.shape = Shape{{std::string(kShard), plan.mesh.count(bucket.shard())},
+                         {std::string(kFlat), (length + unit - 1) / unit * unit}};
+    bucket.arriving = bucket.flat_layout({});
+    bucket.gradient = bucket.flat_layout(flat_of(plan, "gradient", bucket));
+    if (keys[i].arrival)
+      for (const mesh::Part& p : keys[i].arrival->partial()) {
+        bucket.arriving.set_part(p.factor, p.combiner);
+        if (!bucket.gradient.is_split(p.factor) && !plan.units) bucket.gradient.set_part(p.factor, p.combiner);
+      }
+  }
+  std::map<std::tuple<int, StateKind, std::string>, StateId> made;  // by bucket and by the name after the weight's
+  for (size_t i = 0; i < states.size(); ++i) {
+    const auto id = static_cast<StateId>(i);
+    const State& s = states[id];
+    const StateId weight = s.kind == StateKind::weight ? id : s.weight;
+    if (weight == kNone) continue;
+    Place place = b.places.at(weight);
+    const Bucket& bucket = b.list[static_cast<size_t>(place.bucket)];
+    const std::string suffix = s.name.substr(states[weight].name.size());
+    StateId& whole = made.try_emplace({place.bucket, s.kind, suffix}, kNone).first->second;
+    if (whole == kNone)
+      whole = b.states.add({.name = "bucket " + bucket.name + suffix,
+                            .type = {bucket.shape, s.type.dtype},
+                            .kind = s.kind,
+                            .layer = s.layer,
+                            .decay = s.decay,
+                            .saved = s.saved});
+    place.state = whole;
+    b.places[id] = place;
+    b.parts[whole].push_back(id);
+  }
+  return b;
+}
+
+Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
+  Graph g("update", update.table(), buckets.states);
+  g.phase = graph::Phase::update;
+  std::vector<ValueId> now(update.values().size(), kNone);  // of a value of the old graph
+  std::vector<int> bucket_of(update.values().size(), -1);   // the bucket that a value belongs to
+  std::map<std::pair<int, StateId>, ValueId> reads;
+  std::map<std::pair<int, StateId>, bool> assigned;
+  // The copy of an operation of a bucket's first member, by its place among the operations of that member.
+  struct Made {
+    std::string kind;
+    std::vector<ValueId> ins, outs;
+    tensor::Attributes attributes;
+  };
+  std::map<int, std::vector<Made>> made;
+  for (const Op& op : update.ops()) {
+    g.layer = op.layer;
+    const auto place = op.state == kNone ? buckets.places.end() : buckets.places.find(op.state);
+    if (op.role() == Role::read_state && place != buckets.places.end()) {
+      const auto key = std::pair(place->second.bucket, place->second.state);
+      if (!reads.contains(key)) {
+        const StateId bucket = place->second.state;
+        if (buckets.states[bucket].kind == StateKind::gradient) {
+          // Of a weight that several stages use, each has an accumulator.
+          for (int layer : buckets.list[static_cast<size_t>(key.first)].uses) {
+            if (layer == op.layer) continue;
+            g.layer = layer;
+            const ValueId other = g.read(bucket);
+            g.layer = op.layer;
+            g.accumulate(other, bucket);
+          }
+        }
+        reads[key] = g.read(bucket);
+      }
+      now[static_cast<size_t>(op.outs[0])] = reads[key];
+      bucket_of[static_cast<size_t>(op.outs[0])] = key.first;
+      continue;
+    }
+    std::vector<ValueId> ins;
+    std::set<int> of;  // the buckets of its operands
+    for (ValueId v : op.ins) {
+      ins.push_back(now[static_cast<size_t>(v)]);
+      if (bucket_of[static_cast<size_t>(v)] >= 0) of.insert(bucket_of[static_cast<size_t>(v)]);
+    }
+    if (place != buckets.places.end()) {  // assign
+      bool& done = assigned[{place->second.bucket, place->second.state}];
+      if (!done) g.assign(ins[0], place->second.state);
+      done = true;
+      continue;
+    }
+    if (op.row->flat && of.size() == 1) {
+      const int bucket = *of.begin();
+      std::vector<Made>& list = made[bucket];
+      ins = op.by_position(ins);
+      auto same = std::find_if(list.begin(), list.end(), [&](const Made& m) {
+        return m.kind == op.kind() && m.ins == ins && m.attributes == op.attributes;
+      });
+      if (same == list.end()) {
+        const std::string name = op.outs.empty() ? "" : update.value(op.outs[0]).name;
+        list.push_back({std::string(op.kind()), ins, g.apply(op.kind(), ins, op.attributes, name), op.attributes});
+        same = list.end() - 1;
+      }
+      for (size_t j = 0; j < op.outs.size(); ++j) {
+        now[static_cast<size_t>(op.outs[j])] = same->outs[j];
+        bucket_of[static_cast<size_t>(op.outs[j])] = bucket;
+      }
+      continue;
+    }
+    // An operation over all buckets, such as the norm, takes each bucket once.
+    std::vector<ValueId> once;
+    std::set<ValueId> taken;
+    for (size_t i = 0; i < ins.size(); ++i) {
+      const bool in_bucket = bucket_of[static_cast<size_t>(op.ins[i])] >= 0;
+      base::require(!in_bucket || !g.shape(ins[i]).has(kFlat), "buckets", "{} is not elementwise", op.kind());
+      if (!in_bucket || taken.insert(ins[i]).second) once.push_back(ins[i]);
+    }
+    ins = std::move(once);
+    std::vector<ValueId> outs;
+    if (op.role() == Role::read_state) {
+      outs = {g.read(op.state)};
+    } else if (op.role() == Role::assign) {
+      g.assign(ins[0], op.state);
+    } else if (op.row->infer) {
+      outs = g.apply(op.kind(), op.by_position(ins), op.attributes);
+    } else {
+      outs = g.make(op.kind(), op.by_position(ins), graph::out_types(update, op), op.attributes);
+    }
+    for (size_t j = 0; j < op.outs.size(); ++j) now[static_cast<size_t>(op.outs[j])] = outs[j];
+  }
+  return g;
+}
+
+}  // namespace kintsugi::lower
