@@ -17,7 +17,7 @@ namespace {
 // layer's values while it makes another's for the pass of weights, which many ticks show.
 constexpr Grain kGrains[] = {
     {.ticks = 1}, {.ticks = 1, .by_layer = true}, {.ticks = 24, .by_layer = true}, {.ticks = 8, .by_layer = true}};
-constexpr int64_t kClose = 1000;         // within a thousandth of the lower bound
+constexpr int64_t kNearBound = 1000;     // within a thousandth of the lower bound
 constexpr size_t kMostInstances = 6000;  // the time grows with their square
 
 // The calls of one body with temporaries.
@@ -97,7 +97,7 @@ ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
 SlotPlan best_slot_plan(const Program& p, const CallList& list, const ListLiveness& l, int64_t enough) {
   SlotPlan best;
   best.lower_bound = lower_bound(p, list, l);
-  enough = std::max(enough, best.lower_bound + best.lower_bound / kClose);
+  enough = std::max(enough, best.lower_bound + best.lower_bound / kNearBound);
   for (const Grain grain : kGrains) {
     Segments segments = make_segments(p, l, grain);
     ArenaDemand demand = demand_of(l, segments);

@@ -28,9 +28,9 @@ bool is_given(const Op& op) {
 }
 
 // Decides which operations are repeated, and before which operation each layer's are inserted.
-class Chooser {
+class RecomputeChooser {
  public:
-  Chooser(const Graph& g, const Recompute& how, int layers)
+  RecomputeChooser(const Graph& g, const Recompute& how, int layers)
       : g_(g), how_(how), layers_(layers), repeated_(g.ops().size(), false), crosses_(g.values().size(), false) {
     for (const Op& op : g.ops()) {
       if (op.state != kNone && !is_state(op)) written_.insert(op.state);
@@ -109,7 +109,7 @@ class Writer {
     for (size_t i = 0; i < outs.size(); ++i) now_[static_cast<size_t>(op.outs[i])] = outs[i];
   }
 
-  void repeat(const Op& op, const Chooser& chosen) {
+  void repeat(const Op& op, const RecomputeChooser& chosen) {
     const std::vector<ValueId> outs = append(op, Phase::backward, ".again");
     for (size_t i = 0; i < outs.size(); ++i)
       if (chosen.again(op.outs[i])) again_[static_cast<size_t>(op.outs[i])] = outs[i];
@@ -145,7 +145,7 @@ class Writer {
 Graph recompute(Graph micro, const Recompute& how, int layers) {
   base::require(how.every > 0, "recompute", "every {} layers", how.every);
   if (how.what == Recompute::What::none) return micro;
-  const Chooser chosen(micro, how, layers);
+  const RecomputeChooser chosen(micro, how, layers);
   Writer writer(micro);
   for (size_t i = 0; i < micro.ops().size(); ++i) {
     for (size_t j : chosen.before(i)) writer.repeat(micro.op_at(j), chosen);
