@@ -253,7 +253,7 @@ void add_chat(Command& kintsugi) {
   for (const ChatTemplate& chat : text::chat_templates()) chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
   verb.text("--chat", o->chat,
             fmt::format("The format of chats, {}; that of the model's training or folder if not given", chats));
-  verb.any_text("--system", o->system, "What the model is told first");
+  verb.any_text("--system", o->system, "The system prompt");
   verb.integer("--length", o->length, {1, kMost}, "Tokens at most, of each answer").show_default();
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")

@@ -85,16 +85,16 @@ std::string unexpected(const CLI::App& command) {
   if (word.starts_with("-")) {
     const std::string option = word.substr(0, word.find('='));
     const std::string near = meant(option, option_names(command));
-    return fmt::format("[{}] there is no option \"{}\"; {}", name, base::one_line(option, 80),
+    return fmt::format("[{}] unknown option \"{}\"; {}", name, base::one_line(option, 80),
                        near.empty() ? fmt::format("see {} --help", name) : fmt::format("did you mean \"{}\"?", near));
   }
   if (command.get_subcommands().empty()) {
     const std::string near = meant(word, verb_names(command));
-    return fmt::format("[{}] there is no verb \"{}\"; {}", name, shown,
+    return fmt::format("[{}] unknown verb \"{}\"; {}", name, shown,
                        near.empty() ? fmt::format("there are {}", fmt::join(verb_names(command), ", "))
                                     : fmt::format("did you mean \"{}\"?", near));
   }
-  return fmt::format("[{}] \"{}\" is one argument too many; see {} --help", name, shown, name);
+  return fmt::format("[{}] \"{}\" is an unexpected argument; see {} --help", name, shown, name);
 }
 
 // What the user wrote may be long; what we say stands at the beginning and at the end.
@@ -146,7 +146,7 @@ Failure describe(const std::exception& error) {
 void Command::parse(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   try {
     std::vector<std::string> from_back(args.rbegin(), args.rend());  // it takes them from the back
-    if (!args.empty() && args[0] == "help") {  // "help VERB" is "VERB --help"
+    if (!args.empty() && args[0] == "help") {                        // "help VERB" is "VERB --help"
       from_back.pop_back();
       from_back.insert(from_back.begin(), "--help");
     }

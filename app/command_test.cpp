@@ -78,18 +78,18 @@ TEST(Command, Errors) {
 }
 
 TEST(Command, Usage) {
-  expect_error({"chekc"}, 1, "[kintsugi] there is no verb \"chekc\"; did you mean \"check\"?");
+  expect_error({"chekc"}, 1, "[kintsugi] unknown verb \"chekc\"; did you mean \"check\"?");
   expect_error({"frobnicate", "run.toml", "--set", "a"}, 1,
-               "[kintsugi] there is no verb \"frobnicate\"; there are check, fail, options");
-  expect_error({"--verison"}, 1, "[kintsugi] there is no option \"--verison\"; did you mean \"--version\"?");
+               "[kintsugi] unknown verb \"frobnicate\"; there are check, fail, options");
+  expect_error({"--verison"}, 1, "[kintsugi] unknown option \"--verison\"; did you mean \"--version\"?");
   expect_error({"fail", "not", "--nubmer=3"}, 1,
-               "[kintsugi fail] there is no option \"--nubmer\"; did you mean \"--number\"?");
+               "[kintsugi fail] unknown option \"--nubmer\"; did you mean \"--number\"?");
   expect_error({"fail", "not", "--quietly"}, 1,
-               "[kintsugi fail] there is no option \"--quietly\"; see kintsugi fail --help");
+               "[kintsugi fail] unknown option \"--quietly\"; see kintsugi fail --help");
   expect_error({"fail", "not", "more"}, 1,
-               "[kintsugi fail] \"more\" is one argument too many; see kintsugi fail --help");
+               "[kintsugi fail] \"more\" is an unexpected argument; see kintsugi fail --help");
   expect_error({"fail", "not", "check"}, 1,
-               "[kintsugi fail] \"check\" is one argument too many; see kintsugi fail --help");
+               "[kintsugi fail] \"check\" is an unexpected argument; see kintsugi fail --help");
   expect_error({"fail"}, 1, "[kintsugi fail] how is required; see kintsugi fail --help");
   const std::string missing = run({"fail", "not", "--number"}).err;  // in the library's words
   EXPECT_TRUE(missing.starts_with("error: [kintsugi fail] --number")) << missing;
@@ -181,7 +181,7 @@ TEST(RunOptions, FileAndSetsInAnyOrder) {
 }
 
 TEST(RunOptions, Errors) {
-  expect_error({"check"}, 1, "[kintsugi] no configuration is named, and there is no run.toml in this folder");
+  expect_error({"check"}, 1, "[kintsugi] no configuration given, and no run.toml in this folder");
   expect_error({"check", "/nowhere.toml"}, 1, "[file] cannot open \"/nowhere.toml\": No such file or directory");
   expect_error({"check", "/dev/null", "--set", "train.stpes=3"}, 1,
                "[config] --set: unknown key train.stpes; did you mean steps?");

@@ -47,7 +47,7 @@ void open_tokens(const evaluate::CheckpointModel& model, Source& source, samples
   if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
     throw base::UserError(
         "evaluate",
-        "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
+        "\"{}\" was made with a different tokenizer than \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
         source.path, model.folder().string(), model.folder().string());
   data::require_vocabulary(*file.tokens, summary, s.model.vocab);
   source.fingerprint = data::checked_fingerprint(*file.tokens, summary);
@@ -217,7 +217,7 @@ void add_evaluate(Command& kintsugi) {
             "With --ids: a safetensors file for loss, logits and gradients; with --task: a file of JSON lines for the "
             "log-likelihoods of each document");
   verb.text("--task", o->task, "An evaluation task, such as arc_easy, or the file of one (docs/tasks.md)");
-  verb.flag("--begin", o->begin, "With --task: the tokenizer's first special token (<s>) stands before each request");
+  verb.flag("--begin", o->begin, "With --task: prepend the tokenizer's first special token (<s>) to each request");
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;

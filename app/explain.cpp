@@ -50,7 +50,7 @@ constexpr Pass kPasses[] = {
     {"workspace", "scratch memory for kernels"},
     {"schedule", "which body runs for which micro-batch"},
     {"overlap", "communication started early and waited for late"},
-    {"offload", "what lies in a file, fetched and stored"},
+    {"offload", "what is kept in a file, fetched and stored"},
     {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
     {"join_lists", "on a device, neighbouring sums of squares as one instruction"},
     {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
@@ -138,7 +138,7 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
 
 void run(const RunOptions& options, const std::string& pass, const std::string& svg, const BytesOptions& bytes) {
   if (!pass.empty() && std::ranges::find(kPasses, pass, &Pass::name) == std::end(kPasses))
-    throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, pass_names());
+    throw base::UserError("explain", "unknown pass \"{}\"; known passes: {}", pass, pass_names());
   if (bytes.asked && (!pass.empty() || !svg.empty()))
     throw base::UserError("explain", "--bytes is a page of its own, without --pass and --svg");
   config::Resolved resolved = read_run(options, bytes.asked && bytes.steps > 0 ? RunsOn::this_machine : RunsOn::any);

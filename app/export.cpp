@@ -22,7 +22,8 @@ tensor::DType exported_dtype(const std::string& name) {
 
 int64_t shard_bytes(const std::string& text) {
   if (const auto bytes = config::memory_size(text)) return *bytes;
-  throw base::UserError("export", "--shard-size {} is no size, such as 5GB or 512 MiB", base::one_line(text, 40));
+  throw base::UserError("export", "--shard-size {} is not a size; write it as 5GB or 512 MiB",
+                        base::one_line(text, 40));
 }
 
 void run(const exchange::ExportOptions& options) {

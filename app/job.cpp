@@ -110,10 +110,11 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   check(job);
   const std::string program = jobs::missing_program(jobs::submit_program(job.site.scheduler));
   if (o.submit && !program.empty())
-    throw base::UserError("job",
-                          "--submit: {} is not found, so this is no place to submit to {}; without --submit the "
-                          "script is written",
-                          program, job.site.title);
+    throw base::UserError(
+        "job",
+        "--submit: {} is not found, so jobs cannot be submitted to {} from here; without --submit the "
+        "script is written",
+        program, job.site.title);
   refuse_run_files("job", run, config.settings, std::vector<base::Output>{{"--output", o.output}});
   train::complete_from_data(config);
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
@@ -148,7 +149,7 @@ void add_job(Command& kintsugi) {
   verb.text("--account", o->account, "The account or project that is charged");
   verb.text("-o,--output", o->output, "The script; else job.sh in the run's folder");
   verb.integer("--save-seconds", o->save_seconds, {10, 86'400},
-               "Seconds before the time limit at which the run is told to end its step and save")
+               "Seconds before the time limit at which the run ends its step and saves")
       .show_default();
   verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "How often the run is started again at most")
       .show_default();

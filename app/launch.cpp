@@ -177,7 +177,7 @@ void add_launch(Command& kintsugi) {
   verb.number("--stop-after", o->stop_after, {0, 1e9},
               "Seconds after which the ranks are told to save and end; 0: none")
       .show_default();
-  verb.text("--again", o->again, "The command by which the job goes on later, once the ranks were told to end");
+  verb.text("--again", o->again, "The command that continues the job after the ranks were asked to end");
   verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "How often the ranks are started again at most")
       .show_default();
   verb.run([o, run] { run_launch(*o, *run); });

@@ -364,7 +364,7 @@ void add_plan(Command& kintsugi) {
       .type_name("HOURS")
       .needs(cluster);
   verb.number("--restart", options->time.restart, {.min = 0, .max = 1e5},
-              "Minutes from a failure until training goes on; by default as the cluster's file says, or 10")
+              "Minutes from a failure until training continues; by default as the cluster's file says, or 10")
       .type_name("MINUTES")
       .needs(cluster);
   verb.flag("--search", options->search,

@@ -31,7 +31,7 @@ struct Step {
 
 struct Row {
   int64_t devices = 0, data = 0;
-  std::optional<Step> strong, weak;  // nothing: the batch cannot be divided so
+  std::optional<Step> strong, weak;  // nothing: the batch does not divide
 };
 
 std::optional<Step> step_of(const std::optional<Settings>& s, const Cluster& cluster,
@@ -65,7 +65,7 @@ std::string print_rows(const Settings& s, const std::vector<Row>& rows, std::opt
         cells.emplace_back(std::vector<std::string>{base::group_digits(row.devices), base::group_digits(row.data)});
     const std::optional<Step>& step = row.*which;
     if (!step) {
-      line.insert(line.end(), {"-", "the batch cannot be divided so"});
+      line.insert(line.end(), {"-", "the batch does not divide"});
       continue;
     }
     const double tokens = tokens_a_second(s, *step);

@@ -39,7 +39,8 @@ std::vector<std::string> given_texts(const PromptOptions& o) {
 std::string chat_of(const PromptOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
   const text::ChatTemplate& chat = text::chat_template(o.chat);
   if (tokenizer.encode(chat.stop).size() != 1)
-    throw base::UserError("generate", "--chat {}: the tokenizer has no token \"{}\", so the model knows no such chats",
+    throw base::UserError("generate",
+                          "--chat {}: the tokenizer has no token \"{}\", so the model was not trained on this format",
                           o.chat, chat.stop);
   std::vector<text::Message> messages;
   if (!o.system.empty()) messages.push_back({text::Role::system, o.system});
@@ -82,7 +83,7 @@ void add_prompt_options(const Verb& verb, PromptOptions& o) {
     chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
   verb.text("--chat", o.chat,
             fmt::format("The prompt is a turn of a chat, in the format {}; prints the answer", chats));
-  verb.any_text("--system", o.system, "With --chat: what the model is told first");
+  verb.any_text("--system", o.system, "With --chat: the system prompt");
 }
 
 void check_prompt_options(const PromptOptions& o) {
@@ -93,7 +94,7 @@ void check_prompt_options(const PromptOptions& o) {
 
 std::vector<Prompt> read_prompts(const PromptOptions& o, const evaluate::CheckpointModel& model) {
   if (!model.tokenizer())
-    throw base::UserError("generate", "\"{}\" has no tokenizer, and text is made of no ids without one",
+    throw base::UserError("generate", "\"{}\" has no tokenizer, which is needed to decode text",
                           model.folder().string());
   std::vector<Prompt> prompts;
   for (const std::string& text : given_texts(o)) prompts.push_back(read_prompt(o, text, model));

@@ -133,7 +133,8 @@ ReadRun read_report_run(const fs::path& folder) {
     throw base::UserError("report", "there is no folder \"{}\"; name the folder of a run, [train] folder",
                           folder.string());
   if (!fs::exists(config, error))
-    throw base::UserError("report", "\"{}\" is no run: it has no config.toml; name the folder of a run, [train] folder",
+    throw base::UserError("report",
+                          "\"{}\" is not a run: it has no config.toml; name the folder of a run, [train] folder",
                           folder.string());
   config::Settings settings = config::load_saved(config, models::catalog()).settings;
   ReadRun read = {.run = {.name = (folder / "").lexically_normal().parent_path().string(),

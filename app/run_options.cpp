@@ -80,8 +80,7 @@ config::Resolved read_run(const RunOptions& given, RunsOn machine) {
   RunOptions options = given;
   std::error_code error;
   if (options.path.empty() && std::filesystem::exists("run.toml", error)) options.path = "run.toml";
-  if (options.path.empty())
-    throw base::UserError("kintsugi", "no configuration is named, and there is no run.toml in this folder");
+  if (options.path.empty()) throw base::UserError("kintsugi", "no configuration given, and no run.toml in this folder");
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = launch::launched();

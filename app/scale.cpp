@@ -124,8 +124,7 @@ std::vector<Study> studies_of(const Settings& s, const std::vector<int64_t>& ran
       const int64_t data = n / replica;
       auto run = with_replicas(s, data, weak == 0 ? s.train.global_batch : share * data);
       if (!run) {
-        progress.print(
-            fmt::format("{} ranks are left out: the batch of {} cannot be divided so", n, s.train.global_batch));
+        progress.print(fmt::format("{} ranks are left out: the batch of {} does not divide", n, s.train.global_batch));
         continue;
       }
       run->parallel.threads = s.parallel.threads;
@@ -171,7 +170,7 @@ void run(const ScaleOptions& o) {
 }  // namespace
 
 void add_scale(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("scale", "Measures steps on more and more ranks, beside simulated ones");
+  const Verb verb = kintsugi.add_verb("scale", "Measures steps on more and more ranks, next to simulated ones");
   const auto o = std::make_shared<ScaleOptions>();
   o->run = add_run_options(verb);
   verb.text("--on", o->ranks, "Numbers of ranks, as 1,2,4: as many replicas of the run's layout as these hold")

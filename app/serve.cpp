@@ -99,7 +99,7 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
   const int64_t context = o.context > 0 ? o.context : model.settings().model.context;
   comm::together(model.all(), [&] {
     if (!model.tokenizer())
-      throw base::UserError("serve", "\"{}\" has no tokenizer, and text is made of no ids without one",
+      throw base::UserError("serve", "\"{}\" has no tokenizer, which is needed to decode text",
                             model.folder().string());
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} is more than the model's {} positions", context,
@@ -163,7 +163,7 @@ void add_serve(Command& kintsugi) {
                "Tokens of a text, its prompt included; the model's positions if not given");
   verb.integer("--queue", o->queue, {1, kMost}, "Texts that may wait; more are refused with status 429").show_default();
   verb.integer("--max-body", o->body, {1, kMost}, "Bytes of a request's body").show_default();
-  verb.integer("--connections", o->connections, {1, 4096}, "Connections that are served at one time").show_default();
+  verb.integer("--connections", o->connections, {1, 4096}, "Most concurrent connections").show_default();
   verb.integer("--client-limit", o->client, {1, 3600},
                "Seconds for a client to send a part of a request, or to take one")
       .show_default();

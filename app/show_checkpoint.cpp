@@ -136,7 +136,7 @@ void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
   for (const auto& [name, file] : reader.index().files) bytes += file.bytes;
   print_entry("files", fmt::format("{}, {}", counted(reader.index().files.size(), "file"), base::format_bytes(bytes)));
   if (verify) reader.verify();
-  print_entry("checksums", verify ? "every byte is as it was written" : "of the index only; --verify reads every byte");
+  print_entry("checksums", verify ? "verified: every byte matches" : "of the index only; --verify reads every byte");
   std::vector<Row> rows;
   for (const auto& [name, tensor] : reader.index().tensors)
     rows.push_back({base::one_line(name), base::one_line(to_string(tensor.type.shape)),

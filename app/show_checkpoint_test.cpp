@@ -28,7 +28,7 @@ TEST(ShowCheckpoint, TellsWhatItHolds) {
       "files        3 files, 203 B\n";
   const std::string table = "\n  w  [a:3 b:4]  uint8   weight        12 B  2 pieces\n";
   EXPECT_EQ(shown(folder, true),
-            "checkpoint   " + folder.string() + rest + "checksums    every byte is as it was written\n" + table);
+            "checkpoint   " + folder.string() + rest + "checksums    verified: every byte matches\n" + table);
   EXPECT_EQ(shown(scratch.path(), false), "checkpoint   " + folder.string() + rest +
                                               "checksums    of the index only; --verify reads every byte\n" + table);
 }

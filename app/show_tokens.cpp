@@ -50,7 +50,7 @@ std::string checksum_text(const data::TokenFile& file, const data::TokenSummary&
 std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, const data::TokenSummary& summary) {
   const std::filesystem::path path = file.prefix().parent_path() / "tokenizer.json";
   if (!std::filesystem::is_regular_file(path)) {
-    print_entry("tokenizer", "none beside it");
+    print_entry("tokenizer", "none next to it");
     return nullptr;
   }
   std::unique_ptr<text::Tokenizer> tokenizer = text::load_tokenizer(path);

@@ -116,7 +116,7 @@ TEST(Verb, Words) {
 TEST(Verb, TheEndOfALongErrorStays) {
   const std::string error = error_of({"explain", "r", "--pass", std::string(9000, 'x')});
   EXPECT_LT(error.size(), 2100u);
-  EXPECT_EQ(error.substr(0, 42), "error: [explain] there is no pass \"xxxxxxx");
+  EXPECT_EQ(error.substr(0, 42), "error: [explain] unknown pass \"xxxxxxx");
   EXPECT_NE(error.find("xxx...xxx"), std::string::npos);
   EXPECT_NE(error.find("x\"; there are graph, differentiate, "), std::string::npos);
   EXPECT_TRUE(error.ends_with(", communication\n"));

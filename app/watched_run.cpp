@@ -44,7 +44,8 @@ WatchedFolder::WatchedFolder(fs::path folder) : folder_(std::move(folder)), metr
     throw base::UserError("watch", "there is no folder \"{}\"; name the folder of a run, [train] folder",
                           folder_.string());
   if (!fs::exists(folder_ / checkpoint::kConfigFile, error))
-    throw base::UserError("watch", "\"{}\" is no run: it has no config.toml; name the folder of a run, [train] folder",
+    throw base::UserError("watch",
+                          "\"{}\" is not a run: it has no config.toml; name the folder of a run, [train] folder",
                           folder_.string());
   read_settings();
   metrics_.read();

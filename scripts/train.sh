@@ -15,7 +15,7 @@ while (($# > 0)); do
   case $1 in
     --new) new=yes ;;
     -h | --help) sed -n '2,/^set -e/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-    -*) echo "error: there is no option \"$1\"; train.sh [--new] [PATH]" >&2; exit 1 ;;
+    -*) echo "error: unknown option \"$1\"; train.sh [--new] [PATH]" >&2; exit 1 ;;
     *)
       if [[ -n $source ]]; then echo "error: one text at a time; a folder holds several" >&2; exit 1; fi
       source=$1 ;;

@@ -140,7 +140,7 @@ TEST_F(BadInput, TokenFiles) {
   fresh();
   change_byte(folder / "bad/train.idx", 0, 1);
   expect_config_error(
-      use, "error: [tokens] \"bad/train.idx\" is no index of a token file: it does not begin with \"MMIDIDX\"\n");
+      use, "error: [tokens] \"bad/train.idx\" is not the index of a token file: it does not begin with \"MMIDIDX\"\n");
   fresh();
   change_byte(folder / "bad/train.idx", 34, 1);  // the length of the only document
   expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes) +
@@ -150,7 +150,7 @@ TEST_F(BadInput, TokenFiles) {
   fresh();
   fs::remove(folder / "bad/train.idx");
   expect_config_error(use,
-                      "error: [tokens] \"bad/train.idx\" is missing beside \"train.bin\"; a token file is a .bin and "
+                      "error: [tokens] \"bad/train.idx\" is missing next to \"train.bin\"; a token file is a .bin and "
                       "an .idx of one name\n");
   expect_config_error("data.train=nowhere/train",
                       "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" "
@@ -179,7 +179,7 @@ TEST_F(BadInput, TokenFiles) {
                       "must be at least 121\n");
   expect_config_error(
       use + kNoValidation,
-      "error: [config] no tokenizer.json beside \"bad/train\": set model.vocab to the size of its vocabulary\n");
+      "error: [config] no tokenizer.json next to \"bad/train\": set model.vocab to the size of its vocabulary\n");
 }
 
 TEST_F(BadInput, Tokenizers) {
@@ -191,7 +191,7 @@ TEST_F(BadInput, Tokenizers) {
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   train();
   expect_error("evaluate run --data chars/validation",
-               "error: [evaluate] \"chars/validation\" was made with another tokenizer than that of "
+               "error: [evaluate] \"chars/validation\" was made with a different tokenizer than "
                "\"run/step_00000003\"; prepare it with "
                "--tokenizer run/step_00000003/tokenizer.json\n");
   // Only the fingerprint is left to tell.
@@ -200,8 +200,8 @@ TEST_F(BadInput, Tokenizers) {
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   fs::copy_file(folder / "corpus/tokenizer.json", folder / "chars/tokenizer.json");
   expect_config_error("data.validation=chars/validation",
-                      "error: [data] \"chars/validation\" was made with another tokenizer than the "
-                      "\"chars/tokenizer.json\" beside it; prepare it again\n");
+                      "error: [data] \"chars/validation\" was made with a different tokenizer than "
+                      "\"chars/tokenizer.json\" next to it; prepare it again\n");
   fs::remove(folder / "corpus/train.json");
   fs::remove(folder / "corpus/validation.json");
   fs::resize_file(folder / "corpus/tokenizer.json", 20);
@@ -292,7 +292,7 @@ TEST_F(BadInput, AUsedFolder) {
   train();
   const std::string before = base::read_file(folder / "run/metrics.jsonl");
   expect_error("train run.toml",
-               "error: [train] \"run\" holds a run already; --resume goes on with it, or set another train.folder\n");
+               "error: [train] \"run\" already holds a run; continue it with --resume, or set another train.folder\n");
   const auto refused = [](const std::string& what) {
     return "error: [resume] --set: " + what +
            "; a resumed run keeps these settings: set them back, or train in another folder\n";
@@ -312,7 +312,7 @@ TEST_F(BadInput, LessMemoryThanTheProgramNeeds) {
   const std::vector<Match> found = find_all(check, "# +peak +[0-9]+ bytes \\((.*)\\)");
   ASSERT_EQ(found.size(), 1u);
   expect_error("train run.toml" + sets,
-               "error: [run] the system does not give the " + found[0].groups[1] +
+               "error: [run] cannot allocate the " + found[0].groups[1] +
                    " that the program needs; a smaller train.micro_batch needs less\n",
                "ulimit -v 600000");
 }

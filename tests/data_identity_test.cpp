@@ -138,7 +138,7 @@ TEST_F(DataIdentity, ATokenFileThatShrinksUnderWay) {
         said, "error: \\[train\\] (step|the validation after step) [0-9]+: \"" + data +
                   "\\.bin\" has become shorter while it was in use: it had [0-9]+ bytes, now it ends at byte [0-9]+ or "
                   "before; the newest checkpoint, (" +
-                  run + "/step_[0-9]+), is whole, and --resume goes on from it\n");
+                  run + "/step_[0-9]+), is complete; --resume continues from it\n");
     ASSERT_EQ(found.size(), 3u) << said;
     EXPECT_EQ(run_kintsugi(folder.path(), "show " + found[2] + " --verify").code, 0);
   }

@@ -421,10 +421,9 @@ TEST(OffloadRun, AModelThatDoesNotFitTrains) {
   const std::string limit = "ulimit -d 201600";
   const Ended without = run_kintsugi(folder.path(), sets_of(files, "none", "without"), limit);
   EXPECT_EQ(without.code, 1);
-  EXPECT_EQ(
-      without.err,
-      "error: [run] the system does not give the 182 MiB that the program needs; a smaller train.micro_batch needs "
-      "less\n");
+  EXPECT_EQ(without.err,
+            "error: [run] cannot allocate the 182 MiB that the program needs; a smaller train.micro_batch needs "
+            "less\n");
   const Ended with = run_kintsugi(folder.path(), sets_of(files, "optimizer", "with"), limit);
   EXPECT_EQ(with.code, 0) << with.err;
   EXPECT_EQ(metrics_of(files.folder("with")).size(), 1u);

@@ -86,7 +86,7 @@ TEST(Resume, AFinishedRunIsExtendedWhenStepsGrow) {
   std::vector<std::string> notes;
   EXPECT_TRUE(run_here(toml, in(files, "b", {"train.steps=10"}), true, 0, &notes).finished);
   ASSERT_EQ(notes.size(), 2u);
-  EXPECT_EQ(notes[1], "nothing to do: 10 of 10 steps are done; a larger train.steps goes on");
+  EXPECT_EQ(notes[1], "nothing to do: 10 of 10 steps are done; increase train.steps to continue");
   EXPECT_EQ(metrics_of(files.folder("b")).size(), 10u);
   EXPECT_TRUE(run_here(toml, in(files, "b"), true).finished);
   expect_same(files, "a", "b");

@@ -136,7 +136,7 @@ TEST_F(ReportVerb, BadInputIsOneLine) {
   expect_error("nowhere", "[report] there is no folder \"nowhere\"; name the folder of a run, [train] folder");
   expect_error("run.toml", "[report] there is no folder \"run.toml\"; name the folder of a run, [train] folder");
   expect_error("run empty",
-               "[report] \"empty\" is no run: it has no config.toml; name the folder of a run, [train] folder");
+               "[report] \"empty\" is not a run: it has no config.toml; name the folder of a run, [train] folder");
   expect_error("run -o no/where.html", "[file] cannot write \"no/where.html\": No such file or directory");
   expect_error("run -o /dev/full", "[file] cannot write \"/dev/full\": No space left on device");
   expect_error("run -o run", "[file] cannot write \"run\": Is a directory");
@@ -150,7 +150,7 @@ TEST_F(ReportVerb, BadInputIsOneLine) {
                "step");
   make_run("torn", "{\"step\":1,\"lo");
   expect_error("torn",
-               "[report] \"torn/metrics.jsonl\" has no step: line 1 is not whole: it is no object with a step; "
+               "[report] \"torn/metrics.jsonl\" has no step: line 1 is incomplete: not an object with a step; "
                "there is nothing to show until the run has done one");
   std::ofstream(folder / "torn/config.toml") << "[model]\nlayers = \"two\"\n";
   EXPECT_TRUE(has(report("torn").err, "config.toml:2"));
@@ -163,7 +163,7 @@ TEST_F(ReportVerb, WhatIsDamagedIsToldAndLeftOut) {
   const Ended ended = report("run");
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.err,
-            "warning: run: metrics.jsonl: line 3 is not whole: it is no object with a step; left out\n"
+            "warning: run: metrics.jsonl: line 3 is incomplete: not an object with a step; left out\n"
             "warning: run: gradient_norm: 1 of 2 values is not finite; shown as a gap\n");
   std::string page = text_of("run/report.html");
   EXPECT_EQ(markup_fault(page), "");

@@ -100,7 +100,7 @@ TEST(SeamsTransport, IsNamedInTheSettings) {
   EXPECT_EQ(worlds[1]->backend().name, "counted");
   s.parallel.transport = "mpi";
   EXPECT_EQ(error_of([&] { train::make_worlds(s, list); }),
-            "[comm] there is no transport \"mpi\"; there are auto, counted");
+            "[comm] unknown transport \"mpi\"; known transports: auto, counted");
 }
 
 TEST(SeamsTransport, ReproducibleAsksForAnOrderOfAdditions) {

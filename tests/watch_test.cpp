@@ -232,7 +232,7 @@ TEST_F(Watch, WhatIsNoRun) {
             "error: [watch] there is no folder \"nothing\"; name the folder of a run, [train] folder\n");
   fs::remove(folder / "run/config.toml");
   EXPECT_EQ(run("watch run").err,
-            "error: [watch] \"run\" is no run: it has no config.toml; name the folder of a run, [train] folder\n");
+            "error: [watch] \"run\" is not a run: it has no config.toml; name the folder of a run, [train] folder\n");
 }
 
 }  // namespace kintsugi::tests::watch_test

@@ -32,7 +32,7 @@ ReadOnlyFile::ReadOnlyFile(std::filesystem::path path) : path_(std::move(path)) 
   if (reason != 0 || !S_ISREG(status.st_mode)) {
     ::close(std::exchange(descriptor_, -1));
     if (reason != 0) fail("read", path_, reason);
-    throw UserError("file", "\"{}\" is no regular file", path_.string());
+    throw UserError("file", "\"{}\" is not a regular file", path_.string());
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }

@@ -15,7 +15,7 @@ namespace kintsugi::base {
 class ReadOnlyFile {
  public:
   ReadOnlyFile() = default;
-  // UserError that names the path if it cannot be opened, or is no regular file.
+  // UserError that names the path if it cannot be opened, or is not a regular file.
   explicit ReadOnlyFile(std::filesystem::path path);
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
   ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;

@@ -21,7 +21,7 @@ void* open_vendor_library(std::span<const char* const> names) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
     std::error_code ignored;
     if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-      throw UserError("device", "KINTSUGI_CUDA_LIBRARIES lists \"{}\", which is no folder", one_line(folder, 200));
+      throw UserError("device", "KINTSUGI_CUDA_LIBRARIES lists \"{}\", which is not a folder", one_line(folder, 200));
     if (!folder.empty()) folders.push_back(std::string(folder) + "/");
     rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
   }

@@ -165,7 +165,7 @@ TEST_F(WriteOutput, ReadsAFifoThatHasAWriter) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const std::string unused = "[file] \"fifo\" is a FIFO into which no process writes; start the writer first";
   EXPECT_EQ(error_of([&] { read_file(fifo); }), unused);
-  EXPECT_EQ(error_of([&] { ReadOnlyFile file(fifo); }), "[file] \"fifo\" is no regular file");
+  EXPECT_EQ(error_of([&] { ReadOnlyFile file(fifo); }), "[file] \"fifo\" is not a regular file");
   const int end = ::open(fifo.c_str(), O_RDWR);  // so that the writer need not wait, and is there when we read
   std::thread writer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

@@ -195,7 +195,7 @@ TEST(Checkpoint, RanksThatDoNotComeOrDoNotFit) {
     EXPECT_EQ(
         error_of([&] { zero.finish({}); }, scratch.path()),
         "[checkpoint] step 3 is not saved, earlier checkpoints are untouched: \".part-step_00000003/index.json\": "
-        "tensor \"w\" [a:4] is not whole: boxes [0:2] and [1:3] overlap");
+        "tensor \"w\" [a:4] is incomplete: boxes [0:2] and [1:3] overlap");
   }
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));  // the writers took their folders with them
   CheckpointWriter writer(scratch.path(), 3);

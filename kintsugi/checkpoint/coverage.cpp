@@ -45,7 +45,7 @@ std::string fault(const StoredTensor& tensor) {
 void check_coverage(std::string_view file_name, const Index& index) {
   for (const auto& [name, tensor] : index.tensors)
     if (const std::string what = fault(tensor); !what.empty())
-      throw base::UserError(kWhere, "{}: tensor {} {} is not whole: {}", base::in_quotes(file_name),
+      throw base::UserError(kWhere, "{}: tensor {} {} is incomplete: {}", base::in_quotes(file_name),
                             base::in_quotes(name), to_string(tensor.type.shape), what);
 }
 

@@ -81,7 +81,7 @@ TEST(Index, Errors) {
             at(5) + "\"tensors.w.pieces[1].flat\" is a list; it should be a pair of numbers");
   EXPECT_EQ(error_with("\"file\":\"rank_00000.safetensors\"", "\"file\":\"x\""),
             at(4) + "a piece of tensor \"w\" is in file \"x\", which \"files\" lacks");
-  const std::string w = i + "tensor \"w\" [a:4 b:6] is not whole: ";
+  const std::string w = i + "tensor \"w\" [a:4 b:6] is incomplete: ";
   EXPECT_EQ(error_with("[5,12]", "[4,12]"), w + "of box [0:2 0:6], elements 4 to 5 are stored twice");
   EXPECT_EQ(error_with("[5,12]", "[6,12]"), w + "of box [0:2 0:6], elements 5 to 6 are stored nowhere");
   EXPECT_EQ(error_with("[5,12]", "[5,11]"), w + "of box [0:2 0:6], elements 11 to 12 are stored nowhere");

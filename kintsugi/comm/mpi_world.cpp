@@ -77,7 +77,7 @@ std::unique_ptr<World> mpi_world(const WorldOptions& options) {
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: MPI does not support that
   if (module == nullptr) throw base::UserError("comm", "the MPI module cannot be loaded: {}", dlerror());
   const auto entry = reinterpret_cast<MpiEntry*>(dlsym(module, kMpiEntry));
-  if (entry == nullptr) throw base::UserError("comm", "{} is no MPI module of this version", path);
+  if (entry == nullptr) throw base::UserError("comm", "{} is not an MPI module of this version", path);
   return std::unique_ptr<World>(entry(&options));
 }
 

@@ -38,7 +38,7 @@ const Transport& choose(std::span<const Transport> transports, std::string_view 
     if (t.name == name || (name == "auto" && t.launched == launched)) return t;
     names += fmt::format(", {}", t.name);
   }
-  throw base::UserError("comm", "there is no transport \"{}\"; there are auto{}", name, names);
+  throw base::UserError("comm", "unknown transport \"{}\"; known transports: auto{}", name, names);
 }
 
 }  // namespace kintsugi::comm

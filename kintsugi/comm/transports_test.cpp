@@ -15,7 +15,7 @@ TEST(Transports, AreChosenByNameOrByWhoStartedTheProcess) {
     choose(transports(), "tcp", false);
     FAIL();
   } catch (const base::UserError& error) {
-    EXPECT_STREQ(error.what(), "[comm] there is no transport \"tcp\"; there are auto, threads, mpi");
+    EXPECT_STREQ(error.what(), "[comm] unknown transport \"tcp\"; known transports: auto, threads, mpi");
   }
 }
 

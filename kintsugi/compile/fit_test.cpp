@@ -14,28 +14,29 @@ std::string limit(const std::string& per_rank, const Machine& machine, int64_t r
   const auto limit = memory_limit(s, machine);
   if (!limit) return "none";
   const std::string text = one_line({.bytes = limit->bytes + 1, .limit = *limit});
-  const size_t begin = text.find("may use "), end = text.find("; most of it");
+  const size_t begin = text.find("only "), end = text.find("; most of it");
   return text.substr(begin, end - begin);
 }
 
 TEST(MemoryLimits, WhatIsGivenElseTheSmallerOfMachineAndGroup) {
   constexpr int64_t kGiB = int64_t{1} << 30;
   EXPECT_EQ(limit("1 GiB", {.memory = {8 * kGiB, 4 * kGiB}}, 4),
-            "may use 1,073,741,824 bytes (1.0 GiB), [parallel] memory_per_rank");
+            "only 1,073,741,824 bytes (1.0 GiB) is available, [parallel] memory_per_rank");
   EXPECT_EQ(limit("", {.memory = {8 * kGiB, 4 * kGiB}}, 4),
-            "may use 1,073,741,824 bytes (1.0 GiB), the control group's 4.0 GiB over 4 ranks");
+            "only 1,073,741,824 bytes (1.0 GiB) is available, the control group's 4.0 GiB over 4 ranks");
   EXPECT_EQ(limit("", {.memory = {8 * kGiB, 16 * kGiB}}, 2),
-            "may use 4,294,967,296 bytes (4.0 GiB), this machine's 8.0 GiB over 2 ranks");
+            "only 4,294,967,296 bytes (4.0 GiB) is available, this machine's 8.0 GiB over 2 ranks");
   EXPECT_EQ(limit("", {.memory = {8 * kGiB, 8 * kGiB}, .processes = 4}, 64),
-            "may use 2,147,483,648 bytes (2.0 GiB), this machine's 8.0 GiB over 4 ranks");
-  EXPECT_EQ(limit("", {.memory = {8 * kGiB, 0}}, 1), "may use 8,589,934,592 bytes (8.0 GiB), this machine's 8.0 GiB");
+            "only 2,147,483,648 bytes (2.0 GiB) is available, this machine's 8.0 GiB over 4 ranks");
+  EXPECT_EQ(limit("", {.memory = {8 * kGiB, 0}}, 1),
+            "only 8,589,934,592 bytes (8.0 GiB) is available, this machine's 8.0 GiB");
   EXPECT_EQ(limit("", {.memory = {0, 4 * kGiB}}, 1),
-            "may use 4,294,967,296 bytes (4.0 GiB), the control group's 4.0 GiB");
-  EXPECT_EQ(
-      limit("", {.memory = {8 * kGiB, 0}, .device_free = 60 * kGiB, .device = 80 * kGiB}, 4),
-      "may use 16,106,127,360 bytes (15.0 GiB), the 60.0 GiB that are free of the device's 80.0 GiB over 4 ranks");
+            "only 4,294,967,296 bytes (4.0 GiB) is available, the control group's 4.0 GiB");
+  EXPECT_EQ(limit("", {.memory = {8 * kGiB, 0}, .device_free = 60 * kGiB, .device = 80 * kGiB}, 4),
+            "only 16,106,127,360 bytes (15.0 GiB) is available, the 60.0 GiB that are free of the device's 80.0 GiB "
+            "over 4 ranks");
   EXPECT_EQ(limit("", {.processes = 4, .device_free = 60 * kGiB, .device = 80 * kGiB}, 4),
-            "may use 64,424,509,440 bytes (60.0 GiB), the 60.0 GiB that are free of the device's 80.0 GiB");
+            "only 64,424,509,440 bytes (60.0 GiB) is available, the 60.0 GiB that are free of the device's 80.0 GiB");
   EXPECT_EQ(limit("", {}, 1), "none");
   config::Settings on_a_card;
   on_a_card.parallel.device = "cuda";
@@ -53,7 +54,8 @@ TEST(MemoryLimits, TheWholeText) {
       .fitting = {{{{"parallel.zero", int64_t{1}}}, 30'000'000'000},
                   {{{"parallel.tensor", int64_t{4}}, {"parallel.data", int64_t{1}}}, 40'000'000'000}}};
   const std::string head =
-      "rank 2 (stage 1 of 4) needs 86,859,678,144 bytes (80.9 GiB) and may use 68,719,476,736 bytes (64.0 GiB), "
+      "rank 2 (stage 1 of 4) needs 86,859,678,144 bytes (80.9 GiB) but only 68,719,476,736 bytes (64.0 GiB) is "
+      "available, "
       "[parallel] memory_per_rank; most of it is activations 32.0 GiB, optimizer 31.5 GiB, gradients 10.5 GiB";
   EXPECT_EQ(one_line(e), head +
                              "; parallel.zero = 1 saves 30,000,000,000 bytes (27.9 GiB) and fits; parallel.tensor = "
@@ -67,9 +69,9 @@ TEST(MemoryLimits, TheWholeText) {
   e.rank = 0;
   EXPECT_EQ(
       one_line(e),
-      "rank 0 needs 86,859,678,144 bytes (80.9 GiB) and may use 68,719,476,736 bytes (64.0 GiB), [parallel] "
-      "memory_per_rank; most of it is activations 32.0 GiB, optimizer 31.5 GiB, gradients 10.5 GiB; no change alone "
-      "is enough; together they are: train.micro_batch = 1, parallel.recompute = \"full\" saves 50,000,000,000 "
+      "rank 0 needs 86,859,678,144 bytes (80.9 GiB) but only 68,719,476,736 bytes (64.0 GiB) is available, [parallel] "
+      "memory_per_rank; most of it is activations 32.0 GiB, optimizer 31.5 GiB, gradients 10.5 GiB; no single "
+      "change fits; all of them together do: train.micro_batch = 1, parallel.recompute = \"full\" saves 50,000,000,000 "
       "bytes (46.6 GiB) and fits");
 }
 

@@ -37,13 +37,13 @@ std::string in_words(const Saving& saving) {
 std::vector<std::string> describe(const Excess& e) {
   std::vector<std::string> parts;
   for (const auto& [name, bytes] : e.largest) parts.push_back(fmt::format("{} {}", name, in_words(bytes)));
-  std::vector<std::string> lines = {fmt::format("rank {}{} needs {} and may use {}, {}; most of it is {}", e.rank,
-                                                e.stages > 1 ? fmt::format(" (stage {} of {})", e.stage, e.stages) : "",
-                                                exactly(e.bytes), exactly(e.limit.bytes), in_words(e.limit),
-                                                fmt::join(parts, ", "))};
+  std::vector<std::string> lines = {
+      fmt::format("rank {}{} needs {} but only {} is available, {}; most of it is {}", e.rank,
+                  e.stages > 1 ? fmt::format(" (stage {} of {})", e.stage, e.stages) : "", exactly(e.bytes),
+                  exactly(e.limit.bytes), in_words(e.limit), fmt::join(parts, ", "))};
   for (const Saving& saving : e.fitting) lines.push_back(in_words(saving));
   if (e.together) {
-    lines.push_back("no change alone is enough; together they are: " + in_words(*e.together));
+    lines.push_back("no single change fits; all of them together do: " + in_words(*e.together));
   } else if (e.fitting.empty()) {
     lines.push_back("nothing that could be changed here makes it fit; it needs more ranks or more memory");
   }

@@ -35,7 +35,7 @@ void check_stages(const Given& given) {
   for (const std::string& word : tensor::words(p.stages))
     if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 9)
       throw base::UserError("config",
-                            "{}{}: \"{}\" is no number of layers; write how many layers each chunk has: \"5 7\"",
+                            "{}{}: \"{}\" is not a number of layers; write how many layers each chunk has: \"5 7\"",
                             place(given, {"parallel.stages"}), given.say("parallel.stages"), word);
   const int64_t parts = p.pipe * p.chunks, layers = given.settings.model.layers;
   if (p.pipe > 1 && parts > layers)

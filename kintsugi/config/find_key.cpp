@@ -43,7 +43,7 @@ const RenamedKey* renamed_key(std::string_view section, std::string_view name) {
 
 int key_index(std::string_view full_name) {
   const size_t dot = full_name.find('.');
-  base::require(dot != std::string_view::npos, "config", "{} is no name of a key", full_name);
+  base::require(dot != std::string_view::npos, "config", "{} is not a key name", full_name);
   const int index = find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
   base::require(index >= 0, "config", "there is no key {}", full_name);
   return index;

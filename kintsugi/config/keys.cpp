@@ -282,11 +282,11 @@ std::vector<Key> data_keys() {
                                "share of a sample's tokens that are to be predicted, with objective masked",
                                "mlm_probability masked_lm_prob"}),
       data<&Data::mask_token>({"mask_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
-                               "id that stands where a token is hidden", "mask_token_id"}),
+                               "id that replaces a masked token", "mask_token_id"}),
       data<&Data::first_token>({"first_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
                                 "id before a sample; -1: none", "cls_token_id"}),
       data<&Data::separator_token>({"separator_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
-                                    "id behind each part of a sample; -1: none", "sep_token_id"}),
+                                    "id appended to each part of a sample; -1: none", "sep_token_id"}),
       data<&Data::chat_template>({"chat_template", Text{"a chat template"}, held, "that of the tokenizer's folder",
                                   "how conversations become text: the name of a template",
                                   "template conversation_template prompt_template"}),
@@ -393,7 +393,7 @@ std::vector<Key> train_keys() {
       train<&Train::sample_length>({"sample_length", Integer{1, 100'000}, free, "",
                                     "tokens by which each prompt is continued, at most", "max_new_tokens"}),
       train<&Train::event_files>({"event_files", Boolean{}, free, "",
-                                  "event files for TensorBoard are written beside metrics.jsonl",
+                                  "also write TensorBoard event files next to metrics.jsonl",
                                   "tensorboard use_tensorboard"}),
       train<&Train::stop_after_minutes>({"stop_after_minutes", kNotNegative, free, "",
                                          "save and stop after this time; 0: no limit",
@@ -406,7 +406,7 @@ std::vector<Key> train_keys() {
                                "weights whose names begin so are not taken from init_from but begin at random",
                                "ignore_mismatched_sizes"}),
       train<&Train::freeze>({"freeze", Texts{"a list of patterns of names, as \"embedding.*\""}, fixed, "",
-                             "weights that are not trained: whole names, or beginnings that end at a dot; * stands for "
+                             "weights that are not trained: names, or prefixes that end at a dot; * matches "
                              "any text",
                              "frozen freeze_layers trainable_params"}),
   };
@@ -420,7 +420,7 @@ std::vector<Key> lora_keys() {
                           "lora_alpha"}),
       lora<&Lora::dropout>({"dropout", kFraction, fixed, "", "dropout of the adapters' input", "lora_dropout"}),
       lora<&Lora::targets>({"targets", Texts{"a list of patterns of names, as \"query\""}, fixed, "",
-                            "linear layers that get adapters: names, or what they end with; * stands for any text; "
+                            "linear layers that get adapters: names or suffixes; * matches any text; "
                             "empty: all of the blocks",
                             "target_modules lora_target_modules"}),
   };
@@ -502,8 +502,8 @@ std::vector<Key> other_parallel_keys() {
                                             "names the ranks that did not respond",
                                             "timeout distributed_timeout_minutes nccl_timeout"}),
       parallel<&Parallel::cluster>({"cluster", Text{"a path"}, free, "",
-                                    "file that describes the machine, as kintsugi bench writes it: a run tells the "
-                                    "planned time of a step beside the measured one, and --layout auto goes by it",
+                                    "file that describes the machine, as kintsugi bench writes it; a run then prints "
+                                    "the planned time of a step next to the measured one, and --layout auto uses it",
                                     "machine hardware"}),
       parallel<&Parallel::device>(
           {"device", one_of(kDevices), free, "",

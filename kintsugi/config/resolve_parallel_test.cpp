@@ -144,9 +144,10 @@ TEST(ResolveParallel, MeshOrder) {
             "tensor  context data");
   for (const char* order :
        {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", " "})
-    EXPECT_EQ(error_in("mesh_order = \"" + std::string(order) + "\"\n"),
-              "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
-                  "\" must name each of data, context and tensor once, outermost first, and may name pipe, expert and space");
+    EXPECT_EQ(
+        error_in("mesh_order = \"" + std::string(order) + "\"\n"),
+        "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
+            "\" must name each of data, context and tensor once, outermost first, and may name pipe, expert and space");
   EXPECT_EQ(error_in("mesh_order = \"\"\n"),
             "[config] run.toml:2: parallel.mesh_order is empty; it must be the axes, outermost first, or be left out");
 }
@@ -182,11 +183,13 @@ TEST(ResolveParallel, Stages) {
   EXPECT_EQ(error_in("pipe = 2\nchunks = 3\nschedule = \"interleaved\"\n"),
             "[config] run.toml:2: parallel.pipe = 2 with parallel.chunks = 3 makes 6 parts of model.layers = 4 "
             "(default); at most pipe = 1");
-  EXPECT_EQ(error_in("pipe = 2\nstages = \"1-2 3\"\n"),
-            "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is no number of layers; write how many layers "
-            "each chunk has: \"5 7\"");
-  EXPECT_EQ(error_in("pipe = 2\nranks = 3\n"),
-            "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
+  EXPECT_EQ(
+      error_in("pipe = 2\nstages = \"1-2 3\"\n"),
+      "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is not a number of layers; write how many layers "
+      "each chunk has: \"5 7\"");
+  EXPECT_EQ(
+      error_in("pipe = 2\nranks = 3\n"),
+      "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
 }
 
 TEST(ResolveParallel, BalanceFollowsTheMethod) {

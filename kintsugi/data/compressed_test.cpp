@@ -129,7 +129,7 @@ TEST(Compressed, WhatIsNoTextIsRefused) {
     folder.write("in/file", c.bytes);
     folder.write("in/text", "a text of some words");
     EXPECT_EQ(error_of([&] { prepare(options_for(folder, "in/file", "out")); }),
-              "[prepare] \"" + folder.text("in/file") + "\" is no text: it " + c.why +
+              "[prepare] \"" + folder.text("in/file") + "\" is not text: it " + c.why +
                   "; name text files, compressed by gzip or zstd or not");
     EXPECT_FALSE(std::filesystem::exists(folder / "out"));
     EXPECT_EQ(prepare(options_for(folder, "in", "out")).files, 1u);

@@ -117,11 +117,10 @@ TEST(Conversations, NamesTheLineOfWhatIsWrong) {
     return text;
   };
   EXPECT_EQ(error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
-            "[data] \"a.jsonl\":2: there is no answer: the last turn must be the assistant's");
+            "[data] \"a.jsonl\":2: no answer: the last turn must be the assistant's");
   EXPECT_EQ(error("{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}"),
             "[data] \"a.jsonl\":2: turn 1 must be the user's");
-  EXPECT_EQ(error("{\"messages\": []}"),
-            "[data] \"a.jsonl\":2: there is no answer: the last turn must be the assistant's");
+  EXPECT_EQ(error("{\"messages\": []}"), "[data] \"a.jsonl\":2: no answer: the last turn must be the assistant's");
   EXPECT_EQ(error("{\"text\": \"a\"}"),
             "[data] \"a.jsonl\":2: a conversation has \"messages\", or \"instruction\" and \"output\"");
   EXPECT_EQ(

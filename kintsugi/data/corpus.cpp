@@ -114,7 +114,7 @@ class Listing {
     if (error) fail(path, error);
     const Look look = look_at(path, bytes);
     if (!look.binary.empty() && named && corpus_.no_text.empty())
-      corpus_.no_text = fmt::format("\"{}\" is no text: {}", path.string(), look.binary);
+      corpus_.no_text = fmt::format("\"{}\" is not text: {}", path.string(), look.binary);
     if (!look.binary.empty() && !named) {
       ++corpus_.skipped_binary;
       return;

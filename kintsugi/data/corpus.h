@@ -23,7 +23,7 @@ struct Corpus {
   uint64_t bytes = 0;               // of text
   uint64_t bytes_on_disk = 0;       // fewer where files are compressed
   uint64_t skipped_binary = 0;      // files in folders that are no text: a NUL in the first 8 KiB, or a known format
-  std::string no_text;              // why a file that was named is none: "\"a.zip\" is no text: it is a zip archive"
+  std::string no_text;              // why a file that was named is none: "\"a.zip\" is not text: it is a zip archive"
   uint64_t skipped_hidden = 0;      // files and folders in folders whose name begins with a dot
   uint64_t skipped_duplicates = 0;  // files that an earlier input had named already
   uint64_t skipped_excluded = 0;    // exclude_files

@@ -78,7 +78,7 @@ NumberTable::NumberTable(std::filesystem::path path) : path_(std::move(path)) {
     for_each_cell(row, [&](std::string_view cell) {
       float number = 0;
       if (!parse(cell, number))
-        fail(fmt::format("\"{}\" is no number in fp32; a line holds numbers separated by commas",
+        fail(fmt::format("\"{}\" is not an fp32 number; a line holds numbers separated by commas",
                          base::one_line(cell, 40)));
       if (!std::isfinite(number)) fail(fmt::format("{} is not finite", base::one_line(trimmed(cell), 40)));
       numbers_.push_back(number);
@@ -96,8 +96,9 @@ int64_t NumberTable::require_classes(int64_t column, int64_t classes) const {
     const float number = row(i)[static_cast<size_t>(column)];
     const bool whole = number >= 0 && number == std::floor(number) && number < 16777216.0f;
     if (!whole || (classes > 0 && number >= static_cast<float>(classes)))
-      throw base::UserError("data", "\"{}\":{}: {} is no class; classes are 0 to {}", path_.string(), first_line_ + i,
-                            number, classes > 0 ? fmt::format("{}", classes - 1) : "their number minus 1");
+      throw base::UserError("data", "\"{}\":{}: {} is not a class; classes are 0 to {}", path_.string(),
+                            first_line_ + i, number,
+                            classes > 0 ? fmt::format("{}", classes - 1) : "their number minus 1");
     most = std::max(most, static_cast<int64_t>(number) + 1);
   }
   return most;

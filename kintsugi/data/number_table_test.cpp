@@ -42,12 +42,13 @@ TEST(NumberTable, ReadsLinesWithAndWithoutNames) {
 
 TEST(NumberTable, RefusesWhatIsNoNumber) {
   const TestFolder folder;
-  EXPECT_EQ(error_of(folder, "1,2\n3,x\n"), ":2: \"x\" is no number in fp32; a line holds numbers separated by commas");
-  EXPECT_EQ(error_of(folder, "1,2\n3,\n"), ":2: \"\" is no number in fp32; a line holds numbers separated by commas");
+  EXPECT_EQ(error_of(folder, "1,2\n3,x\n"),
+            ":2: \"x\" is not an fp32 number; a line holds numbers separated by commas");
+  EXPECT_EQ(error_of(folder, "1,2\n3,\n"), ":2: \"\" is not an fp32 number; a line holds numbers separated by commas");
   EXPECT_EQ(error_of(folder, "1,2\n3\n"), ":2: 1 numbers, where the first line of numbers has 2");
   EXPECT_EQ(error_of(folder, "1,nan\n"), ":1: nan is not finite");
   EXPECT_EQ(error_of(folder, "1,1e99\n"),
-            ":1: \"1e99\" is no number in fp32; a line holds numbers separated by commas");
+            ":1: \"1e99\" is not an fp32 number; a line holds numbers separated by commas");
   EXPECT_EQ(error_of(folder, "1,2\n\n3,4\n"), ":2: an empty line between others");
   EXPECT_EQ(error_of(folder, "a,b\n"), " holds no numbers");
   EXPECT_EQ(error_of(folder, ""), " holds no numbers");

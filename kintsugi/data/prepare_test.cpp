@@ -295,7 +295,7 @@ TEST(Prepare, BadInput) {
   PrepareOptions options = options_for(folder, {"in"});
   options.validation = 1.5;
   EXPECT_EQ(prepare_error(folder, options),
-            "[prepare] --validation 1.5 is no share of the documents: at least 0 and below 1, such as 0.1");
+            "[prepare] --validation 1.5 is not a fraction of the documents: at least 0 and below 1, such as 0.1");
   options = options_for(folder, {"in"});
   options.tokenizer = "byte";
   EXPECT_EQ(prepare_error(folder, options),
@@ -481,7 +481,7 @@ TEST(Prepare, InTheFolderInWhichItWorks) {
   std::filesystem::current_path(folder / "out");
   kill_at_any_moment(options, [&] {
     const std::string error = error_of([&] { whole_vocabulary(folder); });
-    EXPECT_TRUE(error == "no error" || error.find(".idx\" is missing beside \"") != error.npos ||
+    EXPECT_TRUE(error == "no error" || error.find(".idx\" is missing next to \"") != error.npos ||
                 error.find("there is no token file") != error.npos)
         << error;
   });

@@ -95,7 +95,7 @@ bool Split::is_validation(uint64_t document) const {
 Split plan_split(Corpus& corpus, const SplitOptions& options, const PassOptions& pass) {
   if (!(options.validation >= 0.0 && options.validation < 1.0)) {
     throw base::UserError("prepare",
-                          "--validation {} is no share of the documents: at least 0 and below 1, such as 0.1",
+                          "--validation {} is not a fraction of the documents: at least 0 and below 1, such as 0.1",
                           options.validation);
   }
   std::string only;

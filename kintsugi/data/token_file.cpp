@@ -65,7 +65,8 @@ base::ReadOnlyFile open_half(const std::filesystem::path& prefix, std::string_vi
   if (!std::filesystem::exists(path, ignored)) {
     const std::filesystem::path beside = with_suffix(prefix, other);
     if (std::filesystem::exists(beside, ignored)) {
-      throw base::UserError("tokens", "\"{}\" is missing beside \"{}\"; a token file is a .bin and an .idx of one name",
+      throw base::UserError("tokens",
+                            "\"{}\" is missing next to \"{}\"; a token file is a .bin and an .idx of one name",
                             path.string(), beside.filename().string());
     }
     throw base::UserError("tokens",
@@ -140,7 +141,8 @@ void TokenFile::check_header() {
   }
   idx_.read_at(0, bytes);
   if (std::memcmp(bytes.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
-    throw base::UserError("tokens", "\"{}\" is no index of a token file: it does not begin with \"MMIDIDX\"", name);
+    throw base::UserError("tokens", "\"{}\" is not the index of a token file: it does not begin with \"MMIDIDX\"",
+                          name);
   }
   const auto version = load<uint64_t>(bytes.data() + 9);
   if (version != 1) {

@@ -137,7 +137,7 @@ TEST(TokenFile, Damage) {
             "[tokens] \"t.idx\" is cut short: 20 bytes, its header alone has 34; make it again with prepare");
   pair.idx = whole.idx;
   pair.idx[0] = 'X';
-  EXPECT_EQ(pair.error(), "[tokens] \"t.idx\" is no index of a token file: it does not begin with \"MMIDIDX\"");
+  EXPECT_EQ(pair.error(), "[tokens] \"t.idx\" is not the index of a token file: it does not begin with \"MMIDIDX\"");
   pair.idx = whole.idx;
   pair.idx[9] = 2;
   EXPECT_EQ(pair.error(), "[tokens] \"t.idx\" has version 2 of the format; this program reads version 1");
@@ -203,7 +203,7 @@ TEST(TokenFile, MissingHalf) {
   std::filesystem::remove(folder / "t.idx");
   EXPECT_EQ(error_of([&] { TokenFile file(folder / "t"); }),
             "[tokens] \"" + folder.text("t.idx") +
-                "\" is missing beside \"t.bin\"; a token file is a .bin and an .idx of one name");
+                "\" is missing next to \"t.bin\"; a token file is a .bin and an .idx of one name");
 }
 
 TEST(TokenWriter, AFailureLeavesWhatWasThere) {

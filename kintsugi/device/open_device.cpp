@@ -29,7 +29,7 @@ std::string module_path() {
     if (std::filesystem::exists(folder / kModule, ignored)) return (folder / kModule).string();
   throw NoDevice(
       "device",
-      "there is no {} beside the program ({}) or one folder above, which a build makes where it finds CUDA's "
+      "no {} next to the program ({}) or one folder above; a build makes it where it finds CUDA's "
       "compiler, nvcc; KINTSUGI_CUDA_MODULE names one that is elsewhere, parallel.device = \"cpu\" does without",
       kModule, here.string());
 }
@@ -51,7 +51,7 @@ CudaModule load_module() {
   m.count = reinterpret_cast<CudaCount*>(dlsym(m.handle, kCudaCount));
   m.suits = reinterpret_cast<CudaSuits*>(dlsym(m.handle, kCudaSuits));
   if (m.open == nullptr || m.count == nullptr || m.suits == nullptr)
-    throw base::UserError("device", "{} is no module for CUDA of this version", path);
+    throw base::UserError("device", "{} is not a CUDA module of this version", path);
   return m;
 }
 
@@ -66,7 +66,7 @@ const CudaModule& cuda_module() {
 std::unique_ptr<Device> open_device(std::string_view kind, int number) {
   if (kind == "emulated") return emulated_device();
   if (kind == "cuda") return std::unique_ptr<Device>(cuda_module().open(number, cuda_module().handle));
-  throw base::UserError("device", "there is no device \"{}\"; there are emulated, cuda", kind);
+  throw base::UserError("device", "unknown device \"{}\"; known devices: emulated, cuda", kind);
 }
 
 const Found& find_device(std::string_view kind) {

@@ -245,7 +245,7 @@ std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view
 void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
   const std::vector<std::string_view> rest = this->rest(found);
   if (rest.empty()) return;
-  throw base::UserError("model", "{}: tensor {}{} is no weight of the model that config.json describes",
+  throw base::UserError("model", "{}: tensor {}{} is not a weight of the model that config.json describes",
                         base::in_quotes(folder_.string()), base::in_quotes(rest.front()),
                         rest.size() == 1 ? "" : fmt::format(", like {} others,", rest.size() - 1));
 }
@@ -265,7 +265,8 @@ void FolderReader::refuse_not_finite(size_t tensor) const {
   const TensorInFile& stored = stored_[tensor];
   int64_t count = 0;
   stored.for_each_block([&](std::span<const std::byte> block) { count += count_not_finite(block, stored.dtype); });
-  throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity; kintsugi import "
+  throw base::UserError("model",
+                        "{}: {} of the {} elements of tensor {} are NaN or infinity; kintsugi import "
                         "--allow-not-finite takes them as they are",
                         base::in_quotes(folder_.string()), base::group_digits(count),
                         base::group_digits(tensors_[tensor].elements()), base::in_quotes(tensors_[tensor].name));

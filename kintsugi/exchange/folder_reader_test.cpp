@@ -166,7 +166,7 @@ TEST(FolderReader, WhatDoesNotFitIsNamed) {
             "[model] \"folder\": tensor \"model.layers.6.input_layernorm.weight\" is no weight of the model that "
             "config.json describes");
   EXPECT_EQ(error([&](File& f) { f.add("a", {24}), f.add("b", {24}), f.add("c", {1}); }),
-            "[model] \"folder\": tensor \"a\", like 2 others, is no weight of the model that config.json describes");
+            "[model] \"folder\": tensor \"a\", like 2 others, is not a weight of the model that config.json describes");
   EXPECT_EQ(error([&](File& f) { f.add(norm.substr(6), {24}); }),
             "[model] \"folder\": tensor \"layers.0.input_layernorm.weight\" is no weight of the model that config.json "
             "describes");

@@ -327,7 +327,7 @@ Adapter read_adapter(const fs::path& folder, const config::Settings& base) {
   }
   for (const auto& [name, tensor] : files.tensors())
     if (!known.contains(name))
-      throw base::UserError("model", "{}: tensor {} is no adapter of a linear layer of this model",
+      throw base::UserError("model", "{}: tensor {} is not an adapter of a linear layer of this model",
                             base::in_quotes(folder.string()), base::in_quotes(name));
   if (list.empty())
     throw base::UserError("model", "{} holds no adapters", base::in_quotes((folder / kTensorsName).string()));

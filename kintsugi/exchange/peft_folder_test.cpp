@@ -182,8 +182,9 @@ TEST(Peft, RefusesOtherAdapters) {
   base::write_file_atomically(path, good);
   EXPECT_NE(error_of([&] { base_of(scratch / "a"); }).find("it should be a folder that is there"), std::string::npos);
   config::Settings other = small_run("gpt").settings;
-  EXPECT_NE(error_of([&] { read_adapter(scratch / "a", other); }).find("is no adapter of a linear layer of this model"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { read_adapter(scratch / "a", other); }).find("is not an adapter of a linear layer of this model"),
+      std::string::npos);
 }
 
 }  // namespace kintsugi::exchange::peft_folder_test

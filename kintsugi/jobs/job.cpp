@@ -137,7 +137,7 @@ void check(const Job& job) {
     throw UserError("job", "{} ranks on a node; a node of {} has places for {}: take {}", job.ranks_per_node(),
                     job.site.title, job.site.ranks, nodes_in_words((job.ranks + job.site.ranks - 1) / job.site.ranks));
   if (job.seconds <= job.save_seconds)
-    throw UserError("job", "--time {}: the run is told to end {} s before the limit, so there is no time to train",
+    throw UserError("job", "--time {}: the run ends {} s before the limit, which leaves no time to train",
                     time_text(job.seconds), job.save_seconds);
   const Partition* const partition = partition_of(job);
   if (partition) check_limits(job, *partition);

@@ -241,10 +241,10 @@ Site find_site(const std::string& name) {
       if (i->path().extension() == ".toml") names.insert(i->path().stem().string());
   }
   if (names.empty())
-    throw UserError("job", "--site {}: there is no folder sites/ here or beside the command; name the file of a site",
+    throw UserError("job", "--site {}: no folder sites/ here or next to the program; name the file of a site",
                     base::one_line(name, 60));
-  throw UserError("job", "--site {}: there is no such site; there are {}, or name the file of one",
-                  base::one_line(name, 60), fmt::join(names, ", "));
+  throw UserError("job", "--site {}: unknown site; known sites: {}; or name the file of one", base::one_line(name, 60),
+                  fmt::join(names, ", "));
 }
 
 }  // namespace kintsugi::jobs

@@ -43,7 +43,7 @@ Rule parse_rule(std::string_view text) {
   Rule rule;
   if (left.empty()) fail(text, "names no dim");
   if (left.size() != 1 && !(left.size() == 3 && left[1] == "in"))
-    fail(text, fmt::format("begins with {}, which is no dim and no \"dim in family\"", shown(left)));
+    fail(text, fmt::format("begins with {}, which is neither a dim nor \"dim in family\"", shown(left)));
   rule.dim = left[0];
   if (left.size() == 3) rule.family = left[2];
 

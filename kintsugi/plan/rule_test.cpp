@@ -52,10 +52,11 @@ TEST(Rule, Errors) {
   EXPECT_EQ(error_of("embed ->"), "[plan] rule \"embed ->\" names no axis");
   EXPECT_EQ(error_of("embed -> , padded"), "[plan] rule \"embed -> , padded\" names no axis");
   EXPECT_EQ(error_of("embed of contract -> tensor"),
-            "[plan] rule \"embed of contract -> tensor\" begins with \"embed of contract\", which is no dim and no "
+            "[plan] rule \"embed of contract -> tensor\" begins with \"embed of contract\", which is neither a dim nor "
             "\"dim in family\"");
-  EXPECT_EQ(error_of("embed in -> tensor"),
-            "[plan] rule \"embed in -> tensor\" begins with \"embed in\", which is no dim and no \"dim in family\"");
+  EXPECT_EQ(
+      error_of("embed in -> tensor"),
+      "[plan] rule \"embed in -> tensor\" begins with \"embed in\", which is neither a dim nor \"dim in family\"");
   EXPECT_EQ(error_of("seq -> data tensor data"), "[plan] rule \"seq -> data tensor data\" names axis \"data\" twice");
   EXPECT_EQ(error_of("embed -> tensor, pad"),
             "[plan] rule \"embed -> tensor, pad\" ends in \"pad\", which is neither \"padded\" nor \"in steps\"");

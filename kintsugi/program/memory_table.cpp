@@ -54,8 +54,8 @@ MemoryTable memory_table(const Program& p) {
   t.communication = live.communication;
   t.workspace = live.workspace;
   base::require(live.aligned <= list.arena_bytes && states <= p.state_bytes, "memory",
-                "{} lives at one time in {} of {} bytes, and {} bytes of states in {}", live.aligned,
-                name_of(list.step), list.arena_bytes, states, p.state_bytes);
+                "{} is live at once in {} of {} bytes, and {} bytes of states in {}", live.aligned, name_of(list.step),
+                list.arena_bytes, states, p.state_bytes);
   t.sums = p.sums_bytes;
   t.staging = p.staged_bytes;
   t.packing = (p.state_bytes - states) + (list.arena_bytes - live.sum());

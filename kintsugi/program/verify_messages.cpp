@@ -56,7 +56,7 @@ class MessageVerifier {
         const auto message = under_way_.find(key_of(i, call.call));
         const bool found = message != under_way_.end();
         if (i.kind == Kind::collective) {
-          if (found) refuse(call, at, "is on its way already");
+          if (found) refuse(call, at, "is already in flight");
           start(i, call.call, at);
         } else {
           if (!found) refuse(call, at, "waits for what was not started");
@@ -78,8 +78,8 @@ class MessageVerifier {
  private:
   void start(const Instruction& i, const Call& call, size_t at) {
     const size_t behind = p_.bodies[static_cast<size_t>(call.body)].instructions.size();
-    UnderWay& message = under_way_[key_of(i, call)] = {
-        .start = &i, .call = call, .at = at, .from = is_message(i) ? at + 1 : behind};
+    UnderWay& message =
+        under_way_[key_of(i, call)] = {.start = &i, .call = call, .at = at, .from = is_message(i) ? at + 1 : behind};
     for (BufferId b : i.ins) message.reads.push_back(range(b, call));
     for (BufferId b : i.outs) message.makes.push_back(range(b, call));
   }

@@ -127,8 +127,9 @@ TEST(VerifyMessages, ASumThatALaterCallAwaits) {
     with_sum(p);
     of(p, backward)[1].ins = {z, y};
   });
-  EXPECT_TRUE(reads.starts_with("at instruction 1 of backward, micro-batch 0 (add) reads #1 \"y\", which instruction 2 "
-                                "of forward, micro-batch 0 (all_reduce sum of #1 \"y\""))
+  EXPECT_TRUE(
+      reads.starts_with("at instruction 1 of backward, micro-batch 0 (add) reads #1 \"y\", which instruction 2 "
+                        "of forward, micro-batch 0 (all_reduce sum of #1 \"y\""))
       << reads;
   EXPECT_TRUE(reads.ends_with(" still makes")) << reads;
   EXPECT_NE(error_after([&](Program& p) {
@@ -222,7 +223,7 @@ TEST(VerifyMessages, StartsAndWaitsAreOneToOne) {
   };
   const std::string receive = "receive of #0 \"x\", 64 bytes of fp32, over pipe, from rank 0";
   EXPECT_EQ(with({{receives, 0, 0}, {receives, 0, 0}}),
-            "at instruction 0 of forward.receive, micro-batch 0 (" + receive + ") is on its way already");
+            "at instruction 0 of forward.receive, micro-batch 0 (" + receive + ") is already in flight");
   EXPECT_EQ(with({{receives, 0, 0}, {forward, 1, 1}}),
             "at instruction 0 of forward, micro-batch 1 (" + receive + ") waits for what was not started");
   EXPECT_EQ(error_after([](Program& p) {

@@ -367,7 +367,7 @@ TEST(VerifyRanks, MessagesFromCallToCall) {
   EXPECT_EQ(with({{0, 0}, {1, 0}, {1, 1}}),
             "train: rank 0 at instruction 0 of backward, micro-batch 1 (" + what + ") waits for what was not started");
   EXPECT_EQ(with({{0, 0}, {0, 0}, {1, 0}, {1, 1}}),
-            "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + what + ") is on its way already");
+            "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + what + ") is already in flight");
 }
 
 TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {

@@ -122,7 +122,7 @@ class MetricsReader::Lines {
   }
 
   void finish() {
-    not_whole_.tell("is not whole: it is no object with a step", "are not whole: they are no objects with a step",
+    not_whole_.tell("is incomplete: not an object with a step", "are incomplete: not objects with a step",
                     table_.left_out);
     not_after_.tell("has a step that does not follow the one before it",
                     "have a step that does not follow the one before it", table_.left_out);

@@ -29,7 +29,7 @@ struct MetricsTable {
   int64_t first_step = 0, last_step = 0;                 // 0: none
   std::map<std::string, Measure, std::less<>> measures;  // of every key whose values are numbers
   std::vector<WrittenText> texts;                        // by step; those of a step in the order of the prompts
-  std::vector<std::string> left_out;                     // what could not be used: "line 7 is not whole"
+  std::vector<std::string> left_out;                     // what could not be used: "line 7 is incomplete"
 
   const Measure& measure(std::string_view key) const;  // one without values if there is none
 };

@@ -35,7 +35,7 @@ TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
   EXPECT_EQ(parse_metrics("").num_steps, 0);
   const std::string whole = "{\"step\":1,\"loss\":5.5}\n";
   EXPECT_EQ(parse_metrics(whole + "{\"step\":2,\"lo").left_out,
-            Texts{"line 2 is not whole: it is no object with a step"});
+            Texts{"line 2 is incomplete: not an object with a step"});
   // A last line without its end is whole if it is an object.
   EXPECT_EQ(parse_metrics(whole + "{\"step\":2}").num_steps, 2);
   for (const char* bad :
@@ -44,10 +44,10 @@ TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
         "{\"step\":2,\"loss\":1e999}", "{\"step\":\"2\"}", "{\"step\":2}}", "{\"step\":2", "{\"loss\":2}", "\xff"}) {
     const MetricsTable table = parse_metrics(whole + bad + "\n");
     EXPECT_EQ(table.num_steps, 1) << bad;
-    EXPECT_EQ(table.left_out, Texts{"line 2 is not whole: it is no object with a step"}) << bad;
+    EXPECT_EQ(table.left_out, Texts{"line 2 is incomplete: not an object with a step"}) << bad;
   }
   EXPECT_EQ(parse_metrics(whole + "x\n" + "y\n" + whole + "{\"step\":3}\n").left_out,
-            (Texts{"2 lines are not whole: they are no objects with a step, the first is line 2",
+            (Texts{"2 lines are incomplete: not objects with a step, the first is line 2",
                    "line 4 has a step that does not follow the one before it"}));
 }
 
@@ -64,7 +64,7 @@ TEST(MetricsTable, TextsOfTheModel) {
   EXPECT_EQ(table.texts[0].text, " upon\na");
   EXPECT_EQ(table.texts[1].text, "b");
   EXPECT_EQ(table.measure("loss").values, (Numbers{5.5, 5, 3}));
-  EXPECT_EQ(table.left_out, Texts{"line 3 is not whole: it is no object with a step"});
+  EXPECT_EQ(table.left_out, Texts{"line 3 is incomplete: not an object with a step"});
 }
 
 // However it is cut into pieces, a file is read as it is as a whole.

@@ -64,7 +64,7 @@ TEST(RunPage, OfALongRunIsSmallAndSoonWritten) {
   EXPECT_TRUE(has(page, ", at most 123</td>"));
   EXPECT_TRUE(has(page, "<li>runs/&lt;one&gt;: gradient_norm: 4 of 100,000 values are not finite; shown as gaps</li>"));
   EXPECT_TRUE(has(page,
-                  "<li>runs/&quot;two&quot;: metrics.jsonl: line 100,001 is not whole: it is no object with a step; "
+                  "<li>runs/&quot;two&quot;: metrics.jsonl: line 100,001 is incomplete: not an object with a step; "
                   "left out</li>"));
   EXPECT_TRUE(has(page, "<li>runs/&lt;one&gt;: the plan cannot be shown: &quot;&lt;x&gt;&quot; is gone</li>"));
   EXPECT_TRUE(has(page, "<title>runs/&lt;one&gt;: not finite</title>"));

@@ -217,7 +217,7 @@ class Frame {
   std::string checkpoint() const {
     if (done()) return "";
     if (ended())
-      return run_.saved_step ? fmt::format("--resume goes on after step {}", digits(*run_.saved_step))
+      return run_.saved_step ? fmt::format("--resume continues after step {}", digits(*run_.saved_step))
                              : "--resume begins anew";
     std::vector<std::string> when;
     if (run_.save_every > 0)

@@ -95,7 +95,7 @@ TEST(WatchFrame, OfARunThatEnded) {
       frame.starts_with("runs/first                                                   stopped by a signal\n"
                         "[===========================             ]  step 80/120  66%\n"))
       << frame;
-  EXPECT_NE(frame.find("\n--resume goes on after step 60  newest: step 60, 5.0s ago\n"), std::string::npos) << frame;
+  EXPECT_NE(frame.find("\n--resume continues after step 60  newest: step 60, 5.0s ago\n"), std::string::npos) << frame;
   c.run.saved_step = {};
   EXPECT_NE(c.frame(80, 24).find("\n--resume begins anew  none yet\n"), std::string::npos) << c.frame(80, 24);
   c.run.ended = "ended with an error";

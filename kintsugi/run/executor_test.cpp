@@ -210,9 +210,8 @@ TEST(Executor, SeqBeginsAtThePosition) {
 }
 
 TEST(Arena, MoreThanThereIs) {
-  EXPECT_EQ(
-      error_of([] { Arena arena(int64_t{1} << 60); }),
-      "[run] the system does not give the 1.0 EiB that the program needs; a smaller train.micro_batch needs less");
+  EXPECT_EQ(error_of([] { Arena arena(int64_t{1} << 60); }),
+            "[run] cannot allocate the 1.0 EiB that the program needs; a smaller train.micro_batch needs less");
   EXPECT_EQ(Arena(0).data(), nullptr);
   const Arena arena(1 << 20);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.data()) % 4096, 0u);

@@ -75,7 +75,7 @@ const Loader::Item& Loader::next() {
         taken_ % passes, options_.first_step + taken_ / passes, options_.time_limit.count() / 1000);
   }
   if (error_) std::rethrow_exception(error_);
-  throw base::InternalError("data", "a micro-batch behind the last step {}", options_.end_step);
+  throw base::InternalError("data", "a micro-batch past the last step {}", options_.end_step);
 }
 
 }  // namespace kintsugi::samples

@@ -33,11 +33,10 @@ void require_marks(const Settings& s) {
 MaskedOptions masked_options(const Settings& s, int64_t sequence) {
   require_marks(s);
   if (s.data.mask_token < 0 || s.data.mask_token >= s.model.vocab)
-    throw base::UserError(
-        "data",
-        "the objective \"{}\" needs an id that stands where a token is hidden: data.mask_token is {}, "
-        "and the vocabulary has {}",
-        s.model.objective, s.data.mask_token, s.model.vocab);
+    throw base::UserError("data",
+                          "the objective \"{}\" needs an id that replaces a masked token: data.mask_token is {}, "
+                          "and the vocabulary has {}",
+                          s.model.objective, s.data.mask_token, s.model.vocab);
   return {.sequence = sequence,
           .pairs = config::objective(s.model) == Objective::masked_next,
           .share = s.data.mask_share,

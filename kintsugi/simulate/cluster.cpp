@@ -116,7 +116,7 @@ class Reader {
     const std::string at = where(name_, e.line);
     if (e.key.empty()) {
       if (e.value.type != Raw::Type::table)
-        throw UserError("cluster", "{}: {} stands outside of a section", at, base::in_quotes(e.section));
+        throw UserError("cluster", "{}: {} is outside any section", at, base::in_quotes(e.section));
       return;
     }
     for (const Figure& f : figures())

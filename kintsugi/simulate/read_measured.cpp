@@ -27,7 +27,7 @@ class RowOf {
  public:
   RowOf(const Raw& row, std::string at, std::span<const std::string_view> known) : row_(row), at_(std::move(at)) {
     if (row.type != Raw::Type::table)
-      throw UserError("cluster", "{}: {} is no row; a row is {{{} = ..., ...}}", at_, row.shown(), known[0]);
+      throw UserError("cluster", "{}: {} is not a row; a row is {{{} = ..., ...}}", at_, row.shown(), known[0]);
     for (const std::string& name : row.names)
       if (std::ranges::find(known, name) == known.end())
         throw UserError("cluster", "{}: unknown part {} of a row; there are {}", at_, base::in_quotes(name),

@@ -41,8 +41,8 @@ std::string_view name_of(DType dtype) {
 DType dtype_from(std::string_view name) {
   for (const Row& r : kRows)
     if (r.name == name) return r.dtype;
-  throw base::UserError("dtype",
-                        "\"{}\" is no data type; there are fp64, fp32, bf16, fp16, int64, int32, uint16, uint8", name);
+  throw base::UserError(
+      "dtype", "\"{}\" is not a data type; known types: fp64, fp32, bf16, fp16, int64, int32, uint16, uint8", name);
 }
 
 bool is_floating(DType dtype) {

@@ -82,7 +82,7 @@ class CharsTokenizer final : public Tokenizer {
 std::unique_ptr<Tokenizer> make_chars_tokenizer(const std::set<char32_t>& characters, bool end_of_text) {
   base::require(!characters.empty(), "tokenizer", "there are no characters to make a vocabulary of");
   for (const char32_t code : characters) {
-    base::require(code < kNumCodes && (code < 0xD800 || code > 0xDFFF), "tokenizer", "U+{:04X} is no character",
+    base::require(code < kNumCodes && (code < 0xD800 || code > 0xDFFF), "tokenizer", "U+{:04X} is not a character",
                   static_cast<uint32_t>(code));
   }
   return std::make_unique<CharsTokenizer>(characters, end_of_text);

@@ -114,7 +114,7 @@ const ChatTemplate& chat_template(std::string_view name) {
     if (chat.name == name) return chat;
     names += (names.empty() ? "" : ", ") + std::string(chat.name);
   }
-  throw base::UserError("chat", "there is no format {}; there are {}", base::in_quotes(base::one_line(name, 40)),
+  throw base::UserError("chat", "unknown format {}; known formats: {}", base::in_quotes(base::one_line(name, 40)),
                         names);
 }
 
@@ -141,7 +141,7 @@ std::string format_chat(const ChatTemplate& chat, std::span<const Message> messa
 
 std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Message> messages) {
   if (!require_order(messages) || messages.empty() || messages.back().role != Role::assistant)
-    throw base::UserError("chat", "there is no answer: the last turn must be the assistant's");
+    throw base::UserError("chat", "no answer: the last turn must be the assistant's");
   std::vector<ChatPart> parts;
   std::string before;
   const auto add = [&](std::string_view text, bool answer) {

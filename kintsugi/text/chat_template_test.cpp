@@ -87,7 +87,7 @@ TEST(ChatTemplate, RefusesConversationsWithoutAnAnswer) {
     }
     return std::string("no error");
   };
-  const std::string none = "[chat] there is no answer: the last turn must be the assistant's";
+  const std::string none = "[chat] no answer: the last turn must be the assistant's";
   EXPECT_EQ(error({}), none);
   EXPECT_EQ(error({{Role::system, "a"}}), none);
   EXPECT_EQ(error({{Role::user, "a"}}), none);

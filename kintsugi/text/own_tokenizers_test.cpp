@@ -105,7 +105,7 @@ TEST(OwnJson, SaysWhatIsDamaged) {
   EXPECT_EQ(parse(R"({"format": oops})"), at + "this is not JSON at byte 12 of the line");
   EXPECT_EQ(parse("[]"), at + "the value is a list; it should be an object");
   EXPECT_EQ(parse(R"({"!": 0})"),
-            "[tokenizer] x.json: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json "
+            "[tokenizer] x.json: not a tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json "
             "and vocab.bpe, or vocab.json and merges.txt, name the folder");
   EXPECT_EQ(parse(R"({"format": "other"})"), at + "\"format\" is \"other\"; it should be \"kintsugi-tokenizer\"");
   const std::string begin = R"({"format": "kintsugi-tokenizer", "version": 1, "kind": )";

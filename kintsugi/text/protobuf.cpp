@@ -11,8 +11,7 @@ float ProtobufField::as_float() const {
 }
 
 void ProtobufReader::fail() const {
-  throw base::UserError("tokenizer",
-                        "{}: this is no SentencePiece model, or it is damaged, {} bytes into a message of {}", where_,
+  throw base::UserError("tokenizer", "{}: not a SentencePiece model, or damaged {} bytes into a message of {}", where_,
                         all_.size() - rest_.size(), all_.size());
 }
 

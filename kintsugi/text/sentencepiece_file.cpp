@@ -67,7 +67,7 @@ void read_normalizer_spec(std::string_view message, std::string_view where, Sent
 }
 
 void check(const SentencePieceFile& file, std::string_view where) {
-  if (file.pieces.empty()) throw UserError("tokenizer", "{}: this is no SentencePiece model: it has no pieces", where);
+  if (file.pieces.empty()) throw UserError("tokenizer", "{}: not a SentencePiece model: it has no pieces", where);
   std::set<std::string_view> seen;
   std::set<uint8_t> bytes;
   size_t num_unknown = 0;
@@ -79,7 +79,7 @@ void check(const SentencePieceFile& file, std::string_view where) {
     if (piece.type != PieceType::kByte) continue;
     const auto byte = byte_of_token(piece.text);
     if (!byte) {
-      throw UserError("tokenizer", "{}: piece {}, {}, stands for a byte, and should be such as \"<0x0A>\"", where, id,
+      throw UserError("tokenizer", "{}: piece {}, {}, is a byte piece and must be written as \"<0x0A>\"", where, id,
                       base::in_quotes(piece.text));
     }
     bytes.insert(*byte);

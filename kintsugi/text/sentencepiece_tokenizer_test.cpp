@@ -69,9 +69,9 @@ TEST(SentencePiece, ContinuesAText) {
 
 TEST(SentencePiece, SaysWhatIsDamaged) {
   const std::string file = small_sentencepiece(kBpe, true);
-  EXPECT_EQ(error_of(""), "[tokenizer] x.model: this is no SentencePiece model: it has no pieces");
+  EXPECT_EQ(error_of(""), "[tokenizer] x.model: not a SentencePiece model: it has no pieces");
   EXPECT_EQ(error_of(file.substr(0, 100)),
-            "[tokenizer] x.model: this is no SentencePiece model, or it is damaged, 97 bytes into a message of 100");
+            "[tokenizer] x.model: not a SentencePiece model, or damaged 97 bytes into a message of 100");
   EXPECT_EQ(error_of(file + piece_field("low", 0, 1)), "[tokenizer] x.model: piece 271, \"low\", is there twice");
   EXPECT_EQ(error_of(file + piece_field("x", 0, 2)),
             "[tokenizer] x.model: there are 2 unknown pieces, and there should be one");
@@ -80,7 +80,7 @@ TEST(SentencePiece, SaysWhatIsDamaged) {
   EXPECT_EQ(error_of(file + piece_field("\xFF", 0, 1)),
             "[tokenizer] x.model: piece 271 is \"\\xff\", and should be a text in UTF-8");
   EXPECT_EQ(error_of(file + piece_field("x", 0, 6)),
-            "[tokenizer] x.model: piece 271, \"x\", stands for a byte, and should be such as \"<0x0A>\"");
+            "[tokenizer] x.model: piece 271, \"x\", is a byte piece and must be written as \"<0x0A>\"");
   EXPECT_EQ(error_of(file + piece_field("x", 0, 5)),
             "[tokenizer] x.model: piece 271, \"x\", is unused, which is not supported in BPE");
   EXPECT_EQ(error_of(piece_field("<unk>", 0, 2) + bytes_field(2, number_field(35, 1))),

@@ -66,7 +66,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
                           "merges.txt, nor tokenizer.model",
                           path.string());
   }
-  if (!fs::exists(path)) throw base::UserError("tokenizer", "{}: there is no such file or folder", path.string());
+  if (!fs::exists(path)) throw base::UserError("tokenizer", "{}: no such file or directory", path.string());
   const std::string content = base::read_file(path);
   if (path.extension() == ".model") return make_sentencepiece_tokenizer(content, path.string());
   return parse_tokenizer(content, path.string());
@@ -75,13 +75,13 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
   const auto document = base::Json::parse("tokenizer", where, json);
   if (document.has("model")) {
-    return with_declared(is_byte_level_bpe(document) ? read_bpe_json(document, json, where)
-                                                     : read_pipeline_json(document, json, where),
-                         declared_in(document));
+    return with_declared(
+        is_byte_level_bpe(document) ? read_bpe_json(document, json, where) : read_pipeline_json(document, json, where),
+        declared_in(document));
   }
   if (document.has("format")) return read_own(document, where);
   throw base::UserError("tokenizer",
-                        "{}: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
+                        "{}: not a tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
                         "vocab.bpe, or vocab.json and merges.txt, name the folder",
                         where);
 }

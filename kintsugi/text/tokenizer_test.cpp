@@ -204,7 +204,7 @@ TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
     load_tokenizer(folder_ / "nothing.json");
     FAIL();
   } catch (const base::UserError& error) {
-    EXPECT_EQ(error.what(), at("nothing.json: there is no such file or folder"));
+    EXPECT_EQ(error.what(), at("nothing.json: no such file or directory"));
   }
 }
 

@@ -105,7 +105,7 @@ class CommonTokenizer {
       const std::string beside = data::tokenizer_fingerprint(json);
       if (!fingerprint.empty() && beside != fingerprint)
         throw base::UserError("data",
-                              "\"{}\" was made with another tokenizer than the \"{}\" beside it; prepare it again",
+                              "\"{}\" was made with a different tokenizer than \"{}\" next to it; prepare it again",
                               prefix.string(), path.string());
       fingerprint = beside;
     }
@@ -138,7 +138,7 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
     const auto tokenizer = text::parse_tokenizer(opened.tokenizer_json, opened.tokenizer_path.string());
     config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), samples::ids_of(*tokenizer));
   } else if (s.model.vocab == 0) {
-    throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
+    throw base::UserError("config", "no tokenizer.json next to \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
   }
   const auto check = [&](const Opened& file) {

@@ -504,9 +504,10 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
 std::string finish_and_say(const Rank& rank, Saver& saver, Progress& progress) {
   const bool open = saver.under_way() && !rank.leads();  // rank 0 may still finish it
   saver.finish_alone(progress);
-  if (open) return "--resume goes on from the newest checkpoint";
+  if (open) return "--resume continues from the newest checkpoint";
   if (progress.checkpoint.empty()) return "nothing was saved yet";
-  return fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it", progress.checkpoint.string());
+  return fmt::format("the newest checkpoint, {}, is complete; --resume continues from it",
+                     progress.checkpoint.string());
 }
 
 }  // namespace

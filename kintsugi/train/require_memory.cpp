@@ -20,7 +20,7 @@ void require_memory(const config::Settings& s, const std::vector<program::Progra
   const auto worst = std::max_element(every.begin(), every.end());
   if (*worst <= 0) return;
   const int from = static_cast<int>(worst - every.begin());
-  if (now) now("the memory is too small: looking for changes with which it is enough");
+  if (now) now("not enough memory; searching for changes that fit");
   std::string text;
   if (from == all.rank()) text = one_line(*compile::excess(s, stages, machine, stage));
   std::vector<int64_t> size = {static_cast<int64_t>(text.size())};

@@ -23,7 +23,7 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
   if (resume) {
     resolved = config::resume_with(config::load_saved(config, models::catalog()), std::move(resolved));
   } else if (std::filesystem::exists(metrics()) || !checkpoint::list(path_).empty()) {
-    throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder",
+    throw base::UserError("train", "\"{}\" already holds a run; continue it with --resume, or set another train.folder",
                           path_.string());
   }
   remove_end(path_);

@@ -25,7 +25,7 @@ std::string as_utf8(std::string_view text) {
 void require_tokenizer_of_samples(const config::Settings& s, const std::string& tokenizer_json) {
   if (s.train.sample_every > 0 && tokenizer_json.empty())
     throw base::UserError("train",
-                          "train.sample_every = {} asks for texts, and there is no tokenizer.json beside the token "
+                          "train.sample_every = {} asks for texts, but there is no tokenizer.json next to the token "
                           "files to write them with; set it to 0",
                           s.train.sample_every);
 }

@@ -115,7 +115,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
                     progress);
   } else {
     leader.note(
-        fmt::format("nothing to do: {} of {} steps are done; a larger train.steps goes on", progress.step, steps));
+        fmt::format("nothing to do: {} of {} steps are done; increase train.steps to continue", progress.step, steps));
   }
   return {.step = progress.step,
           .finished = progress.step >= steps,

@@ -88,8 +88,8 @@ TEST_F(Cuda, ARunThatMayChoose) {
 // What is measured of products is kept in a file, or the run does not begin.
 TEST_F(Cuda, NoFileForProducts) {
   const std::string folder = files.file(".").string();
-  for (const auto& [path, says] : {std::pair<std::string, std::string>{folder, " is no file"},
-                                   {"/dev/null", "/dev/null is no file"},
+  for (const auto& [path, says] : {std::pair<std::string, std::string>{folder, " is not a file"},
+                                   {"/dev/null", "/dev/null is not a file"},
                                    {"/proc/self/kintsugi/products", "/proc/self/kintsugi/products: No such file"}}) {
     std::filesystem::remove_all(files.folder("run"));
     setenv("KINTSUGI_PRODUCTS", path.c_str(), 1);
@@ -103,7 +103,7 @@ TEST_F(Cuda, NoFileForProducts) {
 // bound. No step allocates.
 TEST_F(Cuda, TooLittleMemory) {
   expect_line("free=1000",
-              "may use 1,000 bytes (1000 B), the 1000 B that are free of the device's 8.0 GiB; most of it is");
+              "but only 1,000 bytes (1000 B) is available, the 1000 B that are free of the device's 8.0 GiB; most of it is");
   expect_line("gives=1000", "a card of the stand-in does not give the ");
   expect_line("gives=1000", "of 8.0 GiB are free; rank 0 needs ");
   expect_line("gives=1000", " bytes: weights ");

@@ -37,10 +37,11 @@ int GroupComms::first_free_block(const std::vector<int>& ranks) const {
 
 MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block, std::chrono::milliseconds time_limit) {
   const int most = (max_tag() - kTags + 1) / kTags;
-  if (block > most) throw base::UserError("comm", "more than {} groups of the same ranks at one time", most + 1);
+  if (block > most) throw base::UserError("comm", "more than {} concurrent groups of the same ranks", most + 1);
   Shared& shared = shared_[ranks];
   if (shared.comm == MPI_COMM_NULL) {
-    const base::Watchdog watchdog("comm", launch::this_process().rank, "making a communicator of " + list_ranks(ranks), "", time_limit);
+    const base::Watchdog watchdog("comm", launch::this_process().rank, "making a communicator of " + list_ranks(ranks),
+                                  "", time_limit);
     shared.comm = comm_of(ranks);
   }
   shared.blocks.insert(block);

@@ -75,7 +75,7 @@ ProgressTable::Kept& ProgressTable::kept(int local_rank, int row, uint64_t n) co
 int ProgressTable::take_row() {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
   if (free == taken_.end())
-    throw base::UserError("comm", "more than {} groups of a rank at one time; fewer chunks need fewer", kRows);
+    throw base::UserError("comm", "more than {} concurrent groups of a rank; fewer chunks need fewer", kRows);
   *free = true;
   const int index = static_cast<int>(free - taken_.begin());
   if (index == unused_) {

@@ -31,7 +31,7 @@ std::unique_lock<std::mutex> lock_first_call() {
 void require_memory() {
   if (!base::can_allocate(kMemory))
     throw base::UserError("gemm",
-                          "the system does not give the {} that oneDNN may need for its code, beside the memory of the "
+                          "cannot allocate the {} that oneDNN may need for its code, in addition to the memory of the "
                           "program; a smaller train.micro_batch needs less",
                           base::format_bytes(kMemory));
 }

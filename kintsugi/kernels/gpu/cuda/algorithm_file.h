@@ -41,7 +41,7 @@ class AlgorithmFile {
     std::error_code ignored;
     std::filesystem::create_directories(path.parent_path(), ignored);
     if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-      return path.string() + " is no file";
+      return path.string() + " is not a file";
     const int file = open_to_add(path);
     if (file < 0 && ::access(path.c_str(), R_OK) == 0) return "";  // others keep it
     if (file < 0) return path.string() + ": " + std::generic_category().message(errno);
