@@ -54,7 +54,9 @@ constexpr Pass kPasses[] = {
     {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
     {"join_lists", "on a device, neighbouring sums of squares as one instruction"},
     {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
-    {"group_launches", "the same, and on a device which instructions one kernel launch performs"},
+    {"group_launches", "on a device, which instructions one kernel launch performs"},
+    {"route", "on a device, how ranks exchange data, where inputs are staged, and what is captured"},
+    {"place_waits", "on a device, where the stream waits for transfers, and which transfers wait for it"},
     {kTasks, "what each stage does and when, as a picture"},
     {kSent, "every collective of a step, and what other strategies would send and hold"}};
 

@@ -14,6 +14,8 @@
 #include "kintsugi/lower/memory/workspace.h"
 #include "kintsugi/lower/order/offload.h"
 #include "kintsugi/lower/order/overlap.h"
+#include "kintsugi/lower/order/place_waits.h"
+#include "kintsugi/lower/order/route.h"
 #include "kintsugi/lower/order/schedule.h"
 #include "kintsugi/lower/order/split_backward.h"
 #include "kintsugi/lower/partition/partition.h"
@@ -82,8 +84,10 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
     place_the_largest(stages, operations);
   else if (target.extent == Extent::verified)
     pass("memory", plan_memory, operations, 0);
-  if (target.extent < Extent::verified) return stages;
   pass("group_launches", group_launches, target.kernels);
+  if (target.extent < Extent::verified) return stages;
+  pass("route", route, target.route);
+  pass("place_waits", place_waits);
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);
   return stages;

@@ -10,6 +10,7 @@
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/lower/order/offload.h"
+#include "kintsugi/lower/order/route.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/program/program.h"
 
@@ -42,11 +43,12 @@ struct Target {
   Offload offload = {};
   bool sums_in_rank_order = false;  // of all groups
   Extent extent = Extent::verified;
+  Route route = {};  // of ranks on devices
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
-// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches") and the program: of all stages
-// together after "partition", of each stage after the others.
+// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches", "route", "place_waits") and the
+// program: of all stages together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.

@@ -114,6 +114,27 @@ std::string line(const Program& p, const Body& body, size_t number) {
   return fmt::format("  {:4} {}\n", number, text_of(p, body, body.instructions[number]));
 }
 
+std::string place(const CallList& list, const Position& at) {
+  if (static_cast<size_t>(at.call) == list.calls.size()) return "the end";
+  return at.instruction == kBeforeInputs ? fmt::format("the inputs of call {}", at.call)
+                                         : fmt::format("{} of call {}", at.instruction, at.call);
+}
+
+// What a device is given besides the instructions in their order. Waits that are where their instructions are have no
+// line.
+std::string print_order(const Program& p, const CallList& list) {
+  const DeviceOrder& order = list.order;
+  std::string text = fmt::format("order {}\n  exchange {}, {}\n", name_of(list.step), name_of(p.exchange),
+                                 order.captured ? "captured" : "not captured");
+  for (const StagedInput& input : order.inputs)
+    text += fmt::format("  copy input {} before call {} from staging+{}\n", operand(p, input.buffer), input.call,
+                        input.offset);
+  for (const PlacedWait& w : order.waits)
+    if (w.wait != w.before) text += fmt::format("  wait {} before {}\n", place(list, w.wait), place(list, w.before));
+  for (const Position& start : order.unordered) text += fmt::format("  start {} unordered\n", place(list, start));
+  return text;
+}
+
 }  // namespace
 
 std::string print_totals(const Program& p) {
@@ -163,6 +184,7 @@ std::string print(const Program& p) {
     for (const auto& [position, call, body] : walk(p, l))
       text += fmt::format("  {}{}\n", body.name,
                           call.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", call.micro_batch));
+    if (p.on_device) text += print_order(p, l);
   }
   return text + print_totals(p);
 }

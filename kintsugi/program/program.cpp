@@ -63,6 +63,16 @@ std::string_view name_of(Step step) {
   throw base::InternalError("program", "no step {}", static_cast<int>(step));
 }
 
+std::string_view name_of(Exchange exchange) {
+  switch (exchange) {
+    case Exchange::in_streams:
+      return "in streams";
+    case Exchange::through_host:
+      return "through the host";
+  }
+  throw base::InternalError("program", "no exchange {}", static_cast<int>(exchange));
+}
+
 const CallList* Program::find(Step step) const {
   for (const CallList& l : lists)
     if (l.step == step) return &l;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kintsugi/mesh/layout.h"
+#include "kintsugi/program/device_order.h"
 #include "kintsugi/program/instruction.h"
 #include "kintsugi/tensor/shape.h"
 #include "kintsugi/tensor/state.h"
@@ -113,7 +114,13 @@ struct CallList {
   std::vector<std::vector<int64_t>> slots = {};  // by slot, by segment: bytes from the beginning of the arena
   int64_t arena_bytes = 0;                       // of its own buffers
   int64_t lower_bound_bytes = 0;                 // the largest sum of buffers that are live at one time
+  DeviceOrder order = {};                        // on a device
 };
+
+// How ranks on devices exchange data: the devices do, in streams; or through memory of the host, which waits for the
+// device at each transfer.
+enum class Exchange : uint8_t { in_streams, through_host };
+std::string_view name_of(Exchange exchange);
 
 // A program belongs to a pipeline stage: every rank of the stage runs it, and its groups, parts and indices follow
 // from the rank.
@@ -128,6 +135,7 @@ struct Program {
   int64_t arena_bytes = 0;  // the largest of the lists
   int64_t file_bytes = 0;
   bool on_device = false;  // all of this is memory of a device
+  Exchange exchange = Exchange::in_streams;
   // Of all groups, whatever that costs. Of a device: behind the arena, what that takes (ordered_sums.h).
   bool sums_in_rank_order = false;
   int64_t sums_bytes = 0;

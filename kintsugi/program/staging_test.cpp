@@ -28,13 +28,7 @@ Program made() {
 TEST(Staging, EachInputOnceInTheOrderOfCalls) {
   const Program p = made();
   const Staging s = staging(p, p.lists[0]);
-  const std::vector<Staging::Input> want = {{0, 0, 256}, {1, 0, 512}, {2, 1, 768}, {3, 1, 1024}};
-  ASSERT_EQ(s.inputs.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(s.inputs[i].call, want[i].call);
-    EXPECT_EQ(s.inputs[i].buffer, want[i].buffer);
-    EXPECT_EQ(s.inputs[i].offset, want[i].offset);
-  }
+  EXPECT_EQ(s.inputs, (std::vector<StagedInput>{{0, 0, 256}, {1, 0, 512}, {2, 1, 768}, {3, 1, 1024}}));
   EXPECT_EQ(s.bytes, 1280);
 }
 

@@ -186,8 +186,8 @@ class ListVerifier {
     throw base::InternalError("verify", "no region {}", static_cast<int>(p_.buffer(root(b)).region));
   }
 
-  // In a segment, or in a file with several places, each micro-batch has its own value. Calls of the step go on with the
-  // last one's in the segments.
+  // In a segment, or in a file with several places, each micro-batch has its own value. Calls of the step go on with
+  // the last one's in the segments.
   Owner owner(BufferId root, int64_t micro_batch) const {
     const Buffer& b = p_.buffer(root);
     if (micro_batch < 0 && b.segment >= 0) micro_batch = last_;
@@ -243,6 +243,7 @@ void verify(const Program& p) {
   verify_messages(p, first_rank(p));
   check_offsets(p);
   check_launches(p);
+  verify_order(p);
   // Offsets of parts depend on the rank; the first and the last cover all cases.
   const std::vector<RootRange> of_first = root_ranges(p, 0);
   for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {

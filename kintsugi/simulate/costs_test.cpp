@@ -86,6 +86,19 @@ TEST(Kernels, TakeTheTimeOfTheirBytes) {
   EXPECT_DOUBLE_EQ(costs.bytes(0), 0);  // a view
 }
 
+// The first instruction of a launch pays for its start.
+TEST(Kernels, StartOnceForAGroupThatOneLaunchPerforms) {
+  Cluster c = small_cluster();
+  c.device.kernel_start = 2;
+  program::Instruction first, second;
+  first.kernel = second.kernel = "adamw";
+  first.cost.memory_bytes = second.cost.memory_bytes = 20;
+  first.launch = 2, second.launch = 0;
+  const KernelCosts costs(c, softwares()[0]);
+  EXPECT_DOUBLE_EQ(costs.of({}, {.instruction = &first}).seconds, 4);
+  EXPECT_DOUBLE_EQ(costs.of({}, {.instruction = &second}).seconds, 2);
+}
+
 // With scores in memory, and heads of bf16 that are no whole 16 bytes: at the peak of fp32.
 TEST(Attention, NeedsWhole16BytesForTensorCores) {
   Cluster c = small_cluster();

@@ -140,6 +140,14 @@ Class KernelCosts::class_of(const Arranged& a) {
 }
 
 KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
+  KernelTime time = alone(p, a);
+  if (a.instruction->launch != 0) return time;
+  const double start = time.of == Class::other ? cluster_.device.kernel_start : cluster_.products.start;
+  time.seconds = std::max(0.0, time.seconds - start);
+  return time;
+}
+
+KernelTime KernelCosts::alone(const Program& p, const Arranged& a) const {
   const Instruction& i = *a.instruction;
   if (a.elsewhere) return {};
   if (!a.product && a.more_bytes == 0 && !cluster_.measured.kernels.empty())

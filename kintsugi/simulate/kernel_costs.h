@@ -41,7 +41,8 @@ class KernelCosts {
   // Both outlive it.
   KernelCosts(const Cluster& cluster, const Software& software) : cluster_(cluster), software_(software) {}
 
-  // UserError if the cluster has no peak for the type of a product.
+  // Without the start of its kernel if an earlier launch performs it. UserError if the cluster has no peak for the type
+  // of a product.
   KernelTime of(const program::Program& p, const Arranged& a) const;
 
   // units: of the device that it may not use.
@@ -49,6 +50,7 @@ class KernelCosts {
   double bytes(double bytes) const;  // read and written by one kernel
 
  private:
+  KernelTime alone(const program::Program& p, const Arranged& a) const;
   static Class class_of(const Arranged& a);
   double contract(const program::Program& p, const Arranged& a) const;
   double attention(const program::Program& p, const program::Instruction& i, bool backward) const;

@@ -32,8 +32,21 @@ struct Site {
   int slot, rank;
 };
 
+// Places of roots in a program whose memory is not planned yet: one after another. Empty if it is.
+std::vector<int64_t> places_of(const Program& p) {
+  const auto placed = [](const program::Buffer& b) { return b.same_as == program::kNoBuffer && b.offset >= 0; };
+  std::vector<int64_t> places;
+  if (std::ranges::any_of(p.buffers, placed)) return places;
+  int64_t end = 0;
+  for (const program::Buffer& b : p.buffers) {
+    places.push_back(end);
+    if (b.same_as == program::kNoBuffer) end += p.aligned(b.bytes());
+  }
+  return places;
+}
+
 BoundList bind_list(const Program& p, const Body& body, std::span<const Instruction> instructions, const Site& site,
-                    const kernels::KernelSet& kernels) {
+                    const kernels::KernelSet& kernels, const std::vector<int64_t>& places) {
   BoundList bound;
   for (const Instruction& i : instructions) {
     if (i.kind != program::Kind::compute) {
@@ -41,6 +54,7 @@ BoundList bind_list(const Program& p, const Body& body, std::span<const Instruct
       continue;
     }
     bound.push_back(bind::bind_kernel(p, body, i, kernels, site.rank, [&](BufferId id) {
+      if (!places.empty()) return planned_memory() + places[static_cast<size_t>(p.root(id))] + p.begin(id, site.rank);
       return bind::address_of(p, id, *site.list, site.slot, site.rank, planned_memory());
     }));
   }
@@ -60,7 +74,8 @@ std::vector<int64_t> count_reads(const Program& p) {
 
 class Groups {
  public:
-  Groups(const Program& p, const kernels::KernelSet& kernels) : p_(p), kernels_(kernels), reads_(count_reads(p)) {}
+  Groups(const Program& p, const kernels::KernelSet& kernels)
+      : p_(p), kernels_(kernels), reads_(count_reads(p)), places_(places_of(p)) {}
 
   // The number of instructions from each on, 0 for those that an earlier launch performs.
   std::vector<int> of(size_t body_id) {
@@ -68,7 +83,7 @@ class Groups {
     std::vector<int> launches(body.instructions.size(), 1);
     find_sites(static_cast<int>(body_id));
     if (sites_.empty()) return launches;
-    bound_ = bind_list(p_, body, body.instructions, sites_.front(), kernels_);
+    bound_ = bind_list(p_, body, body.instructions, sites_.front(), kernels_, places_);
     for (size_t i = 0; i < launches.size();) {
       const size_t count = group_from(body, i);
       launches[i] = static_cast<int>(count);
@@ -131,7 +146,7 @@ class Groups {
     const std::span<const Instruction> group = std::span(body.instructions).subspan(first, count);
     if (!performs(own, group, bound_, first) || read_elsewhere(body, first, before, count)) return false;
     return std::all_of(sites_.begin() + 1, sites_.end(), [&](const Site& site) {
-      const BoundList b = bind_list(p_, body, group, site, kernels_);
+      const BoundList b = bind_list(p_, body, group, site, kernels_, places_);
       for (size_t i = 1; i < count; ++i)
         if (!independent(b, 0, before, i)) return false;
       return performs(own, group, b, 0);
@@ -179,9 +194,10 @@ class Groups {
 
   const Program& p_;
   const kernels::KernelSet& kernels_;
-  std::vector<int64_t> reads_;  // by root
-  std::vector<Site> sites_;     // of the body: each slot, on the first and the last rank
-  BoundList bound_;             // the body at the first site
+  std::vector<int64_t> reads_;   // by root
+  std::vector<int64_t> places_;  // by root, before memory is planned
+  std::vector<Site> sites_;      // of the body: each slot, on the first and the last rank
+  BoundList bound_;              // the body at the first site
   const kernels::Numbers numbers_ = {};
   mutable base::ThreadTeam team_{1};
   mutable device::NoStream nothing_;

@@ -120,6 +120,15 @@ TEST(GroupLaunches, OnlyIfItHoldsInEverySlot) {
   EXPECT_EQ(b.launches(), "1 1 ");
 }
 
+// Before memory is planned buffers are one after another: these have 256 bytes each.
+TEST(GroupLaunches, WithoutPlaces) {
+  Body b;
+  const BufferId first = b.arena("x0", {{"flat", 64}}), second = b.arena("x1", {{"flat", 64}});
+  b.call("own", {first}, {b.arena("y0", {{"flat", 64}})});
+  b.call("own", {second}, {b.arena("y1", {{"flat", 64}})});
+  EXPECT_EQ(b.launches(), "2 0 ");
+}
+
 TEST(GroupLaunches, VerificationRefusesALaunchThatExceedsTheBody) {
   Body b;
   b.call("own", {b.at(0)}, {b.at(8)});

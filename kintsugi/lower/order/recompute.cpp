@@ -96,9 +96,9 @@ class RecomputeChooser {
 };
 
 // Rewrites a graph, operation by operation.
-class Writer {
+class RecomputeWriter {
  public:
-  explicit Writer(const Graph& from)
+  explicit RecomputeWriter(const Graph& from)
       : from_(from),
         to_(from.name(), from.table(), from.states()),
         now_(from.values().size(), kNone),
@@ -146,7 +146,7 @@ Graph recompute(Graph micro, const Recompute& how, int layers) {
   base::require(how.every > 0, "recompute", "every {} layers", how.every);
   if (how.what == Recompute::What::none) return micro;
   const RecomputeChooser chosen(micro, how, layers);
-  Writer writer(micro);
+  RecomputeWriter writer(micro);
   for (size_t i = 0; i < micro.ops().size(); ++i) {
     for (size_t j : chosen.before(i)) writer.repeat(micro.op_at(j), chosen);
     writer.write(micro.op_at(i));

@@ -13,9 +13,9 @@ using program::Program;
 namespace {
 
 // Copies what one stage has.
-class Part {
+class StagePart {
  public:
-  Part(const Program& all, int stage) : all_(all), stage_(stage), now_(all.buffers.size(), kNoBuffer) {
+  StagePart(const Program& all, int stage) : all_(all), stage_(stage), now_(all.buffers.size(), kNoBuffer) {
     made_.mesh = all.mesh;
     made_.stage = stage;
     made_.on_device = all.on_device;
@@ -67,7 +67,7 @@ std::vector<Program> split_by_stage(Program all, int stages) {
     list.push_back(std::move(all));
     return list;
   }
-  for (int stage = 0; stage < stages; ++stage) list.push_back(Part(all, stage).run());
+  for (int stage = 0; stage < stages; ++stage) list.push_back(StagePart(all, stage).run());
   return list;
 }
 
