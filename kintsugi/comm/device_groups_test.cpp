@@ -6,10 +6,16 @@
 namespace kintsugi::comm::device_groups_test {
 namespace {
 
-class OnDevices : public testing::TestWithParam<int> {
+struct Ranks {
+  int count = 0;
+  std::optional<DeviceWay> way = {};  // as the environment says
+};
+
+class OnDevices : public testing::TestWithParam<Ranks> {
  protected:
   void expect_right(const std::function<std::string(World&)>& f) {
-    EXPECT_EQ(on_devices(GetParam(), f), Texts(static_cast<size_t>(GetParam())));
+    const auto [count, way] = GetParam();
+    EXPECT_EQ(on_devices(count, f, {}, false, way), Texts(static_cast<size_t>(count)));
   }
   void expect_right_in_world(const std::function<std::string(Communicator&)>& f) {
     expect_right([&](World& world) { return f(*world.group(cases::all_ranks(world.size()))); });
@@ -47,8 +53,13 @@ TEST_P(OnDevices, RandomCallsAndGroups) {
   expect_right([](World& world) { return cases::group_options(world); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices, testing::Values(2, 3, 4),
-                         [](const auto& p) { return std::to_string(p.param); });
+constexpr DeviceWay kByHost = DeviceWay::by_host;
+
+INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices,
+                         testing::Values(Ranks{2}, Ranks{3}, Ranks{4}, Ranks{2, kByHost}, Ranks{3, kByHost}),
+                         [](const auto& p) {
+                           return std::to_string(p.param.count) + (p.param.way == kByHost ? "ThroughTheHost" : "");
+                         });
 
 TEST(OnDevices, ARankThatNeverComesIsNamed) {
   const Texts said = on_devices(2,

@@ -1,21 +1,23 @@
-// For tests: a world of threads whose groups are those of ranks on the emulated device.
+// For tests: a world of threads whose groups are those of ranks on the emulated device, which exchange in its streams
+// or through the host.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/thread_harness.h"
+#include "kintsugi/comm/through_host.h"
 
 namespace kintsugi::comm {
 
 using Texts = std::vector<std::string>;
 
-// What was waited for is done when the host has waited for the stream too; and the memory of the emulated device is the
-// host's. So every test of the other backends is one of this.
+// wait() also waits for the stream. The memory of the emulated device is the host's, so tests of other backends apply.
 class Waiting : public Communicator {
  public:
   using In = std::span<const std::byte>;
@@ -58,8 +60,8 @@ class Waiting : public Communicator {
 class DeviceWorld : public World {
  public:
   // `in_rank_order`: that of the options of all groups.
-  DeviceWorld(World& host, device::Device& device, bool in_rank_order)
-      : host_(host), device_(device), in_rank_order_(in_rank_order) {}
+  DeviceWorld(World& host, device::Device& device, DeviceWay way, bool in_rank_order)
+      : host_(host), device_(device), way_(way), in_rank_order_(in_rank_order) {}
   const Backend& backend() const override { return host_.backend(); }
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
@@ -70,7 +72,9 @@ class DeviceWorld : public World {
     if (in_rank_order_) sums = device_.allocate(int64_t{1} << 20);
     if (sums) options.sums = {sums->data(), static_cast<size_t>(sums->bytes())};
     auto compute = device_.stream();
-    auto inner = group_on_device(exchange_of(host_, device_, true).way, host_, device_, *compute, ranks, options);
+    auto inner = way_ == DeviceWay::by_host
+                     ? through_host(host_.group(ranks, options), device_, *compute, {.transfers = 2, .bytes = 64})
+                     : group_on_device(way_, host_, device_, *compute, ranks, options);
     return std::make_unique<Waiting>(std::move(sums), std::move(compute), std::move(inner));
   }
   void abort(const std::string& reason) override { host_.abort(reason); }
@@ -78,16 +82,17 @@ class DeviceWorld : public World {
  private:
   World& host_;
   device::Device& device_;
+  DeviceWay way_;
   bool in_rank_order_;
 };
 
 inline Texts on_devices(int ranks, const std::function<std::string(World&)>& f, const WorldOptions& options = {},
-                        bool in_rank_order = false) {
+                        bool in_rank_order = false, std::optional<DeviceWay> way = std::nullopt) {
   const auto device = device::open_device("emulated");
   return on_ranks(
       ranks,
       [&](World& host) {
-        DeviceWorld world(host, *device, in_rank_order);
+        DeviceWorld world(host, *device, way ? *way : exchange_of(host, *device, true).way, in_rank_order);
         return f(world);
       },
       options);
