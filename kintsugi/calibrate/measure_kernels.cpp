@@ -15,6 +15,7 @@
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/run/executor.h"
@@ -85,11 +86,12 @@ class Ranks {
     bind(team, rank);
     const auto kernels = compile::kernels_to_run(s);
     const std::string& folder = s.parallel.offload_folder;
-    run::Executor executor(
+    const auto made = evaluate::make_executor(
         compile::program_of_rank(o_.stages, rank), *kernels, team,
         {.world = &world,
          .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
          .time_limit = comm::time_limit(s.parallel.timeout_seconds)});
+    run::Executor& executor = *made;
     executor.initialize(s.train.seed);
     const samples::Share share = train::share_of(executor, s);
     samples::BatchMemory batch(share.micro_batch, train::parts_of(s));

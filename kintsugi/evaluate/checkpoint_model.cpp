@@ -6,6 +6,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/run/same_programs.h"
 
 namespace kintsugi::evaluate {
@@ -29,9 +30,9 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   comm::together(*all_, [&] { stages = compile::checked_programs(graphs, settings_, *kernels_); });
   run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
-  auto executor = std::make_unique<run::Executor>(
-      compile::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
-      run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
+  auto executor =
+      make_executor(compile::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
+                    run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;
 }

@@ -1,11 +1,10 @@
-// Runs a program, on the CPU or on a device. Decides nothing: the program says where each buffer is and in what order
-// things run.
+// Runs a program, on the host or on a device. It decides nothing: the program has the place of each buffer, the order
+// of instructions, and on a device what is launched together, where the stream waits, and what is captured.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,69 +13,47 @@
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/bind/bound_kernel.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/device_groups.h"
-#include "kintsugi/comm/step_capture.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/run/device_side.h"
-#include "kintsugi/run/device_store.h"
-#include "kintsugi/run/device_times.h"
 #include "kintsugi/run/file_store.h"
-#include "kintsugi/run/touched.h"
-
-namespace kintsugi::profile {
-class Recorder;
-struct StepTimes;
-}  // namespace kintsugi::profile
+#include "kintsugi/run/runner.h"
 
 namespace kintsugi::run {
-
-// Memory that is allocated once, aligned to 4096 bytes, and filled with zeros.
-class Arena {
- public:
-  explicit Arena(int64_t bytes);  // UserError if the system does not have that much
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
-  std::byte* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 // The environment of a program.
 struct Place {
   comm::World* world = nullptr;                   // null: one rank
   std::filesystem::path offload_folder = {};      // folder of the file, if the program has one
-  std::chrono::milliseconds time_limit{600'000};  // of what a device is given
+  std::chrono::milliseconds time_limit{600'000};  // of the work that is enqueued on a device
+  comm::Exchange exchange = {};                   // of ranks on devices (comm::exchange_of), as the program is routed
+
+  int rank() const { return world ? world->rank() : 0; }
 };
 
 class Executor {
  public:
-  // Allocates the states and the arena of the program: program.bytes(), and nothing after that; and its file, on the
-  // disk, or in pinned memory beside a device. `world` has as many ranks as the program's mesh, and outlives the
+  // Allocates the states and the arena of the program, program.bytes(), and its file, on the disk or in pinned memory
+  // of a device; nothing is allocated later. `world` has as many ranks as the program's mesh, and outlives the
   // executor. All ranks construct theirs together.
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team, const Place& place);
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
            comm::World* world = nullptr)
       : Executor(std::move(program), kernels, team, Place{.world = world}) {}
 
-  ~Executor();
+  Executor(Executor&&) = delete;
 
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
   base::ThreadTeam& team() { return team_; }
-  // How ranks with a device exchange, for the user; "" where they do not.
-  const std::string& exchange() const { return exchange_.said; }
-  int64_t allocated_bytes() const { return device_ ? device_->bytes() : arena_.bytes(); }
+  // How ranks on devices exchange data, for the user; "" on the host.
+  const std::string& exchange() const { return exchange_; }
+  int64_t allocated_bytes() const { return runner_->bytes(); }
 
-  // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: what would be drawn at
-  // random is zero, since it is loaded afterwards.
+  // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: random values are zero,
+  // since they are loaded afterwards.
   void initialize(uint64_t seed, bool drawn = true);
 
   // The local block of a state. InternalError if there is none, or if it has no block (split along a bucket).
@@ -84,14 +61,14 @@ class Executor {
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
   double number(std::string_view name) const;
-  // The same of several, for which a device is waited for once.
+  // The same for several, which waits for a device once.
   void numbers(std::span<const std::string_view> names, std::span<double> values) const;
   void set_number(std::string_view name, double value);
-  // Asks for numbers as they are once all that was enqueued is done, and goes on; answer() waits for those of the
-  // oldest question that has no answer yet.
+  // Requests numbers as they are once all that was enqueued is done; answer() waits for those of the oldest open
+  // request.
   void ask(std::span<const std::string_view> names);
   void answer(std::span<double> values);
-  // Outputs are read after the last call of the list; of a device, a copy that lasts until the next.
+  // Outputs are read after the last call of the list. From a device, a copy that is valid until the next one.
   tensor::View output(program::Step step, std::string_view name) const;
   bool has_input(program::Step step, std::string_view name) const;
   bool has_output(program::Step step, std::string_view name) const;  // on this stage
@@ -151,10 +128,10 @@ class Executor {
   };
   RowRange input_rows(program::Step step) const;
 
-  // Runs the calls of a list. On a device, `fill` is called for all of them first, then the host goes on while the
-  // device works. On the host, before a call that needs inputs which were not filled yet, `fill` is called with them,
-  // and may set numbers. For a micro-batch without inputs that is its first call. Allocates nothing. InternalError if
-  // an input of the call is not set.
+  // Runs the calls of a list. On a device, `fill` is called for all of them first, then the host continues while the
+  // device works. On the host, `fill` is called before a call that needs inputs which were not filled yet; it may set
+  // numbers. For a micro-batch without inputs that is its first call. Allocates nothing. InternalError if an input of
+  // the call is not set.
   using Fill = void (*)(const void* context, const Inputs& inputs);
   void run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
@@ -163,17 +140,12 @@ class Executor {
         step, numbers, [](const void* f, const Inputs& inputs) { (*static_cast<const F*>(f))(inputs); }, &fill);
   }
 
-  // An instruction of a call that is run.
-  struct Watched {
-    const program::CallList& list;
-    const program::Call& call;
-    const program::Body& body;
-    const program::Instruction& instruction;
-  };
-  // Called after each kernel and each wait, for looking at values. Null: none.
-  std::function<void(const Watched&)> watch;
-  // Told when each instruction of its list begins and ends. Null: none. On a device these are its own times, by the
-  // clock of the host; such a step is not launched as a whole, and the host waits for its end.
+  // Called after each kernel and each wait, for looking at values. Null: none. On a device, a list that is watched or
+  // recorded is enqueued instruction by instruction, and not captured.
+  using Watched = run::Watched;
+  Watch watch;
+  // Records when each instruction of its list begins and ends. Null: none. On a device these are its own times, by the
+  // clock of the host, which waits for the end of the list.
   profile::Recorder* recorder = nullptr;
 
   // The address of a buffer in a call of a list with that slot. InternalError for a buffer in the file.
@@ -182,57 +154,26 @@ class Executor {
   // touches it, as for the sum of an accumulator. InternalError for a buffer in the file.
   tensor::View state_view(program::BufferId id) const;
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
-  bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
-  bool on_device() const { return device_ != nullptr; }
+  bool on_host(program::BufferId id) const { return !on_device() && !in_file(id); }
+  bool on_device() const { return runner_->device() != nullptr; }
   bool in_memory_of_device(program::BufferId id) const { return on_device() && !in_file(id); }
-  // Whether a list of calls is launched as it was captured, on a device; from the second run on.
-  bool captured(program::Step step) const { return list_of(step).captured; }
-  // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
-  void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }
-  void copy_from_host(std::byte* to, std::span<const std::byte> from) const { device_->write(to, from); }
-  // The same to pinned memory, which is to be had where on_device().
-  void copy_to_pinned(std::span<const DeviceSide::Copied> copies) const { device_->read(copies); }
-  std::unique_ptr<device::Memory> pinned(int64_t bytes) const { return device_->pinned(bytes); }
+  // Whether a list of calls was captured, on a device, and is launched as a whole; from the second run on.
+  bool captured(program::Step step) const { return runner_->captured(step); }
+  // Copies memory of the program, whole bytes of a view of this executor, once all that was enqueued is done.
+  void copy_to_host(const std::byte* from, std::span<std::byte> to) const { runner_->read(from, to); }
+  void copy_from_host(std::byte* to, std::span<const std::byte> from) const { runner_->write(to, from); }
+  // The same to pinned memory, which exists where on_device().
+  void copy_to_pinned(std::span<const DeviceSide::Copied> copies) const { runner_->device()->read(copies); }
+  std::unique_ptr<device::Memory> pinned(int64_t bytes) const { return runner_->device()->pinned(bytes); }
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
   }
-  FileStore* file() const { return file_.get(); }  // null if the program has none, or computes on a device
-  // What lies in the file, or in its place beside a device; once all that was enqueued is done.
-  void read_file(int64_t offset, std::span<std::byte> to) const;
-  void write_file(int64_t offset, std::span<const std::byte> from) const;
+  FileStore* file() const { return runner_->file(); }  // null if the program has none, or computes on a device
+  // Data in the file, or in pinned memory that replaces it on a device; once all that was enqueued is done.
+  void read_file(int64_t offset, std::span<std::byte> to) const { runner_->read_file(offset, to); }
+  void write_file(int64_t offset, std::span<const std::byte> from) const { runner_->write_file(offset, from); }
 
  private:
-  struct Bound : bind::BoundKernel {
-    comm::Communicator* communicator = nullptr;  // of a collective or its wait
-    // Of an exchange of halos: bytes of its input that are sent to a rank of the group, or of its output.
-    struct Part {
-      int rank = 0;
-      bool receives = false;
-      size_t begin = 0, bytes = 0;
-    };
-    std::vector<Part> parts = {};
-  };
-
-  // The calls of a list, bound to the memory of their slots.
-  struct BoundCall {
-    size_t bound = 0;  // in bound_
-    bool fills = false;
-  };
-  struct List {
-    const program::CallList* calls = nullptr;
-    std::vector<BoundCall> bound;
-    // On a device: its inputs in the order of calls, where the host puts them.
-    struct Staged {
-      const program::Call* call;
-      size_t input;  // in inputs_
-      int64_t offset, bytes;
-    };
-    std::vector<Staged> staged;
-    int64_t runs = 0;
-    bool captured = false;                 // at the second run
-    std::unique_ptr<device::Graph> graph;  // null also if another rank launches it
-  };
-
   struct Input {
     program::Step step;
     std::string name;
@@ -245,112 +186,27 @@ class Executor {
     int64_t size;              // elements of a row of the whole
     mutable bool set = false;  // since the last call to fill
   };
-  // What is bound: a call with its body.
-  struct Site {
-    const program::CallList& list;
-    const program::Call& call;
-    const program::Body& body;
-  };
-
-  // Whether what is sent and received goes through memory of the host.
-  bool by_host() const { return device_ && exchange_.way == comm::DeviceWay::by_host; }
-  std::byte* memory() const { return device_ ? device_->memory() : arena_.data(); }
-  // The address of a buffer of the arena or of a state, in a call with that slot.
-  std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
-  const program::Body& body_of(const program::Call& call) const {
-    return program_.bodies[static_cast<size_t>(call.body)];
-  }
-  void make_groups(const Place& place);
-  void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
-  void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
-  void prepare(const program::Body& body, std::span<Bound> bound);
-  kernels::KernelCall call_of(const program::Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
-                              device::Stream* stream);
-  Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
-  void bind_inputs(const program::CallList& list);
-  void fill_inputs(const program::CallList& list, const program::Call& call, Fill fill, const void* context) const;
-  const List& list_of(program::Step step) const;
-  List& list_of(program::Step step) { return const_cast<List&>(std::as_const(*this).list_of(step)); }
-  void stage_inputs();
-  std::byte* input_address(const Input& in, const program::CallList& list, const program::Call& call) const;
-  void run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context);
-  comm::StepWay way_of(List& list) const;
-  void enqueue_calls(const List& list, kernels::Numbers& numbers);
-  static std::span<const List::Staged> staged_of(const List& list, size_t call, size_t& next);
-  void take_times(const List& list, profile::StepTimes& times);
-  struct Running;
-  void reserve_staging(const List& list);
-  std::span<std::byte> send_by_host(const Bound& b, Running& r);
-  void receive_by_host(const Bound& b, Running& r);
-  void announce(const program::Body& body, const program::Instruction& i, const Bound& b);
-  comm::Communicator& group_of(const program::Instruction& i);
-  void bind_parts(const program::Instruction& instruction, Bound& b) const;
-  struct Running {
-    comm::Event communication;
-    FileStore::Ticket ticket = 0;
-    DeviceStore::Copy copy = {};
-    int64_t started = 0;          // how many were started before it
-    const Bound* what = nullptr;  // that was started
-    // On a device: where the host has what is sent and received.
-    std::unique_ptr<device::Memory> sent, received;
-  };
-  Running& running(const program::Instruction& i, int64_t micro_batch) {
-    return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
-  }
-  profile::Recorder* recorder_of(program::Step step) const;
-  void run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording);
-  void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
-                       Bound& b, kernels::Numbers& numbers);
-  void prepare_to_run(const program::Body& body, const program::Instruction& instruction, Bound& b);
-  void launch_group(const program::Body& body, size_t first, std::span<Bound> bound, const kernels::Numbers& numbers);
-  // A wait that is not enqueued yet, on a device: see device_run.cpp.
-  struct Awaited {
-    const program::Body* body;
-    const program::Instruction* instruction;
-    Bound* bound;
-    Running* running;
-  };
-  bool waits_late() const { return device_ && !by_host() && !marks_ && !watch; }
-  void enqueue_waits();  // all of them
-  void enqueue_waits_of(const program::Instruction& i, const Bound& b, const Running* started);
-  void enqueue_waits(std::vector<Awaited>::iterator first);  // from there on
-  void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
-  void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
-  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);
+  class InputFiller;
   // A buffer of the arena or a state, in the call that reads it first or writes it last; kNoBuffer: there is none.
   struct Found {
     program::BufferId buffer = program::kNoBuffer;
     const program::Call* call = nullptr;
   };
+
+  const program::Body& body_of(const program::Call& call) const {
+    return program_.bodies[static_cast<size_t>(call.body)];
+  }
+  void bind_inputs(const program::CallList& list);
+  void fill_inputs(const program::CallList& list, const program::Call& call, Fill fill, const void* context) const;
   Found find_input(const program::CallList& list, std::string_view name) const;
   Found find_output(const program::CallList& list, std::string_view name) const;
 
-  program::Program program_;
+  const program::Program program_;
   base::ThreadTeam& team_;
-  int rank_ = 0;
-  comm::World* world_ = nullptr;
-  int64_t micro_batches_ = 1;     // of the longest list
-  std::vector<Running> running_;  // by event and micro-batch
-  std::vector<Awaited> awaited_;
-  int64_t started_ = 0;
-  Touched touched_;  // on a device
+  const int rank_;
+  const std::string exchange_;
+  std::unique_ptr<Runner> runner_;
   std::vector<Input> inputs_;
-  std::unique_ptr<DeviceSide> device_;  // null: the host's
-  comm::Exchange exchange_;
-  std::unique_ptr<DeviceTimes> times_;  // once there was a recorder
-  bool marks_ = false;                  // each instruction has a point in times_
-  bool tf32_ = false;
-  device::Ranges* ranges_ = nullptr;  // of a device, where a profiler looks on
-  Arena arena_;
-  mutable std::vector<std::byte> output_;
-  std::vector<double> answers_;         // of the host
-  std::unique_ptr<FileStore> file_;     // it must end before the memory is freed
-  std::unique_ptr<DeviceStore> store_;  // that of a device
-  // By factors and channel. Destroyed before the memory.
-  std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
-  std::vector<std::vector<Bound>> bound_;       // by body and slot
-  std::unique_ptr<comm::StepCapture> capture_;  // null: nothing is captured
-  std::vector<List> lists_;
 };
 
 }  // namespace kintsugi::run

@@ -59,12 +59,13 @@ void draw(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<T
 }  // namespace
 
 void Executor::initialize(uint64_t seed, bool drawn) {
+  DeviceSide* const device = runner_->device();
   for (const program::StateInfo& s : program_.states) {
     if (s.in_bucket && s.first != 0) continue;
     const program::Buffer& buffer = program_.buffer(s.buffer);
     if (buffer.region == program::Region::arena) continue;  // each step makes it
     if (in_memory_of_device(s.buffer)) {
-      device_->stream().zero(state_view(s.buffer).data, buffer.bytes());
+      device->stream().zero(state_view(s.buffer).data, buffer.bytes());
       continue;
     }
     change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
@@ -78,13 +79,13 @@ void Executor::initialize(uint64_t seed, bool drawn) {
     if (in_memory_of_device(s.buffer)) {
       std::byte* const data = state_view(s.buffer).data;
       program::for_each_run(program_, s, rank(), [&](const program::Run& run) {
-        draw_on(device_->device())(device_->stream(), {.to = data + run.at * tensor::size_of(dtype),
-                                                       .dtype = dtype,
-                                                       .count = run.count,
-                                                       .whole = run.whole,
-                                                       .constant = constant,
-                                                       .scale = s.init.value,
-                                                       .key = key});
+        draw_on(device->device())(device->stream(), {.to = data + run.at * tensor::size_of(dtype),
+                                                     .dtype = dtype,
+                                                     .count = run.count,
+                                                     .whole = run.whole,
+                                                     .constant = constant,
+                                                     .scale = s.init.value,
+                                                     .key = key});
       });
       continue;
     }
@@ -99,7 +100,7 @@ void Executor::initialize(uint64_t seed, bool drawn) {
       });
     });
   }
-  if (device_) device_->synchronize();
+  if (device) device->synchronize();
 }
 
 }  // namespace kintsugi::run

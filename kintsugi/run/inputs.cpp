@@ -1,4 +1,4 @@
-// How a rank fills its part of the inputs.
+// Filling of the rank's part of inputs.
 #include <algorithm>
 #include <cstring>
 
@@ -129,7 +129,7 @@ void Executor::Inputs::set(std::string_view name, const TypedRows& rows) const {
                   rows.size, name_of(rows.dtype));
     in.set = true;
     const int64_t bytes = in.size * static_cast<int64_t>(rows.padding.size());
-    BlockWriter writer(in.dims, rows.padding, executor_.input_address(in, list_, call_));
+    BlockWriter writer(in.dims, rows.padding, executor_.runner_->input_address(list_, call_, in.buffer));
     for (const Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i) {
         const int64_t at = (b.global + i - rows.first) * bytes;
@@ -141,7 +141,7 @@ void Executor::Inputs::set(std::string_view name, const TypedRows& rows) const {
 }
 
 View Executor::Inputs::view(std::string_view name) const {
-  base::require(!executor_.on_device(), "run", "input \"{}\" of a device is seen", name);
+  base::require(!executor_.on_device(), "run", "input \"{}\" is in memory of a device", name);
   for (const program::Instruction& i : executor_.body_of(call_).instructions)
     for (BufferId b : i.ins)
       if (executor_.program_.buffer(b).input == name) {

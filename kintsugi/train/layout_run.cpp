@@ -8,6 +8,7 @@
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/batches.h"
@@ -39,7 +40,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
         .world = &world,
         .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
         .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)};
-    executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], place);
+    executors_[r] = evaluate::make_executor(program, *kernels_, *teams_[r], place);
     executors_[r]->initialize(settings_.train.seed);
   });
 }

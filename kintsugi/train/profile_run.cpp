@@ -13,6 +13,7 @@
 #include "kintsugi/comm/texts_of_all.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/launch/process.h"
 #include "kintsugi/report/measured_trace.h"
 #include "kintsugi/run/same_programs.h"
@@ -45,10 +46,12 @@ class ProfiledRank {
     tell("measuring what this machine can do");
     const Limits limits = limits_of_all();
     tell("setting the initial values");
-    run::Executor executor(compile::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
-                           {.world = &world_,
-                            .offload_folder = offload_folder(),
-                            .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
+    const auto made =
+        evaluate::make_executor(compile::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
+                                {.world = &world_,
+                                 .offload_folder = offload_folder(),
+                                 .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
+    run::Executor& executor = *made;
     executor.initialize(settings_.train.seed);
     samples::BatchMemory batch(share_of(executor, settings_).micro_batch, parts_of(settings_));
     RandomSamples(settings_).fill(share_of(executor, settings_).first_sample(0, 0), batch.view());

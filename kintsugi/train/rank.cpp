@@ -12,6 +12,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/worlds.h"
@@ -67,11 +68,11 @@ std::filesystem::path offload_folder(const Rank& rank) {
 
 void make_executor(Rank& rank, Program program) {
   rank.team = std::make_unique<base::ThreadTeam>(static_cast<int>(rank.settings().parallel.threads));
-  rank.executor = std::make_unique<run::Executor>(
-      std::move(program), *rank.kernels, *rank.team,
-      run::Place{.world = &rank.world,
-                 .offload_folder = offload_folder(rank),
-                 .time_limit = comm::time_limit(rank.settings().parallel.timeout_seconds)});
+  rank.executor =
+      evaluate::make_executor(std::move(program), *rank.kernels, *rank.team,
+                              run::Place{.world = &rank.world,
+                                         .offload_folder = offload_folder(rank),
+                                         .time_limit = comm::time_limit(rank.settings().parallel.timeout_seconds)});
 }
 
 // Binds each thread of each rank to a core, if this process has as many cores.
