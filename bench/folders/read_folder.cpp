@@ -17,7 +17,7 @@
 #include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/read_parts.h"
 #include "kintsugi/exchange/folder_reader.h"
-#include "kintsugi/run/executor.h"
+#include "kintsugi/run/host_memory.h"
 
 namespace {
 

@@ -184,7 +184,7 @@ std::string print(const Program& p) {
     for (const auto& [position, call, body] : walk(p, l))
       text += fmt::format("  {}{}\n", body.name,
                           call.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", call.micro_batch));
-    if (p.on_device) text += print_order(p, l);
+    if (l.order.joined) text += print_order(p, l);  // once it is determined
   }
   return text + print_totals(p);
 }

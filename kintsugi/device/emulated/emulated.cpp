@@ -64,10 +64,15 @@ struct Shared {
   int64_t left_out = -1;
   uint64_t enqueued = 0;  // outside of captures
   emulate::Allocated allocated;
+  bool logs = false;
+  std::map<size_t, std::vector<std::string>> log;  // by stream
   const std::optional<int64_t> memory = fault("memory"), pinned = fault("pinned");
   std::optional<int64_t> fails_after = fault("fails_after"), launches = fault("launches"),
                          hangs_after = fault("hangs_after");
 
+  void note(size_t stream, std::string_view what) {
+    if (logs) log[stream].emplace_back(what);
+  }
   // Nothing is done any more.
   bool hangs() {
     const std::lock_guard lock(mutex);
@@ -295,6 +300,7 @@ class EmulatedStream : public Stream {
   }
   void put(Event& event) override {
     const std::lock_guard lock(shared().mutex);
+    shared().note(id_, "record");
     auto& e = static_cast<EmulatedEvent&>(event);
     e.recording = recording_;
     if (recording_) {
@@ -310,6 +316,7 @@ class EmulatedStream : public Stream {
   }
   void follow(Event& event) override {
     const std::lock_guard lock(shared().mutex);
+    shared().note(id_, "wait");
     const auto& e = static_cast<EmulatedEvent&>(event);
     if (shared().waits_now(knows(e))) follow_uncounted(e);
   }
@@ -338,6 +345,7 @@ class EmulatedStream : public Stream {
   void announce(const Access& access) override {
     const std::lock_guard lock(shared().mutex);
     works();
+    shared().note(id_, access.what);
     if (recording_) {
       keep_work().announced = Kept::Announced{std::string(access.what),
                                               {access.reads.begin(), access.reads.end()},
@@ -347,6 +355,11 @@ class EmulatedStream : public Stream {
     clock_.join(host().clock);
     clock_.tick(id_);
     shared().order.access(id_, clock_, access);
+  }
+
+  void note_launch() {
+    const std::lock_guard lock(shared().mutex);
+    shared().note(id_, "launch");
   }
 
   std::function<void()> all_until_here() {
@@ -498,6 +511,7 @@ void enqueue(Stream& stream, std::function<void()> work) {
       throw base::UserError("device", "the device failed at the launch of a kernel");
   }
   static_cast<EmulatedStream&>(stream).add(std::move(work));
+  static_cast<EmulatedStream&>(stream).note_launch();
 }
 
 void at_each_launch(Stream& stream, const std::function<void(Stream&)>& f) {
@@ -521,6 +535,20 @@ Waits waits() {
 void leave_out_wait(int64_t number) {
   const std::lock_guard lock(shared().mutex);
   shared().left_out = number;
+}
+
+void start_log() {
+  const std::lock_guard lock(shared().mutex);
+  shared().log.clear();
+  shared().logs = true;
+}
+
+std::vector<std::vector<std::string>> take_log() {
+  const std::lock_guard lock(shared().mutex);
+  shared().logs = false;
+  std::vector<std::vector<std::string>> streams;
+  for (auto& [stream, work] : shared().log) streams.push_back(std::move(work));
+  return streams;
 }
 
 }  // namespace emulate

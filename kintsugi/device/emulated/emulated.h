@@ -6,12 +6,14 @@
 //
 // KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes of its memory;
 // "pinned=N", of pinned memory of the host; "launches=N", after N kernels none is launched any more; "fails_after=N",
-// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus; "hangs_after=N",
-// after N nothing is done any more, and nobody told, as of a kernel that never ends.
+// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus;
+// "hangs_after=N", after N nothing is done any more, and nobody told, as of a kernel that never ends.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kintsugi/device/device.h"
 
@@ -35,6 +37,11 @@ struct Waits {
 };
 Waits waits();
 void leave_out_wait(int64_t number);
+
+// For tests: from start_log() to take_log(), what each stream is given, in the order in which streams were made: what
+// kernels and copies announce, and "launch", "record" and "wait".
+void start_log();
+std::vector<std::vector<std::string>> take_log();
 
 }  // namespace emulate
 }  // namespace kintsugi::device
