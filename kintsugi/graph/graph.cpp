@@ -200,9 +200,8 @@ std::vector<ValueId> Graph::prune(size_t first, std::vector<ValueId> wanted) {
     std::vector<ValueId> outs;
     for (size_t o = 0; o < op.outs.size(); ++o) {
       const size_t position = tensor::position_of(o, absent);
-      // Outputs that a wider one may stand for are all made together.
       const tensor::Operand& output = op.row->outs[position];
-      if (!is_needed(op.outs[o]) && output.optional && std::ranges::count(op.row->of_columns, output.name) == 0) {
+      if (!is_needed(op.outs[o]) && output.optional && std::ranges::count(op.row->made_together, output.name) == 0) {
         op.absent.outs |= 1u << position;
         continue;
       }

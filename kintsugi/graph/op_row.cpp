@@ -62,8 +62,7 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
     for (std::string_view output : row.narrows) has(row.outs, output);
     for (std::string_view name : row.windowed)
       if (!row.ins.has(name)) has(row.outs, name);
-    if (!row.bias.empty()) has(row.ins, row.bias);
-    if (!row.activated.empty()) has(row.ins, row.activated), has(row.outs, row.activated);
+    for (std::string_view output : row.made_together) has(row.outs, output);
   }
 }
 

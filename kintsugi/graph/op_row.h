@@ -103,10 +103,6 @@ using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 // it.
 enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
 
-// What an operation can be to the product that makes its last operand: y = f(x) of the product x, or dx = f'(x) dy, of
-// the product dy and an operand x. Element by element.
-enum class Epilogue : uint8_t { none, value, slope };
-
 struct OpRow {
   std::string_view kind;
   Role role = Role::compute;
@@ -145,20 +141,10 @@ struct OpRow {
   bool effect = false;                             // writes a state: kept though nothing reads it
 
   // How passes of the compiler treat it.
-  bool light = false;          // a pass over memory: computed again under light recomputation
-  bool selective = false;      // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
-  std::string_view bias = {};  // the optional operand that is added to the output, whose last dims it has
-  Epilogue epilogue = Epilogue::none;  // of an operation that a product can do to its result
-  // Of a product that can: the optional operand x of a slope, and the optional output x, of which a value was taken.
-  std::string_view activated = {};
-  // Of the gradient of a norm that can: the optional output that is the sum of the first output, as it is stored, over
-  // the dims that the second operand lacks.
-  std::string_view sums = {};
-  // Of a product that can: the optional operand that it adds to its result, which has its type.
-  std::string_view added = {};
-  // The optional output that has others, in their order, as columns side by side; they are absent then.
-  std::string_view columns = {};
-  std::vector<std::string_view> of_columns = {};
+  bool light = false;      // a pass over memory: computed again under light recomputation
+  bool selective = false;  // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
+  // Optional outputs that are made even if nothing reads one of them: a fusion may replace all of them by one.
+  std::vector<std::string_view> made_together = {};
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }

@@ -95,12 +95,13 @@ struct Kernel {
   // Of a product: with at most so many rows it adds a bias, and then to what is there, and rounds once. With more, it
   // may be a library that does not.
   int64_t thin_rows = 0;
-  // Of the gradient of a norm: it also makes the output "sums" (OpRow::sums), with the bits of the operation "sum".
+  // Of the gradient of a norm: it also makes the output "sums" (Rewrite::row_sums), with the bits of the operation
+  // "sum".
   bool also_sums = false;
   // Of a product: it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;
-  // It makes values side by side (OpRow::columns), or takes columns of a wider value, from the attribute "first" on: of
-  // a product, its operand b.
+  // It makes values side by side (Rewrite::columns), or takes columns of a wider value, from the attribute "first" on:
+  // of a product, its operand b.
   bool columns = false;
   // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes, by one
   // launch; with the same bits as by `run`, but for products, whose sums may be taken in another order. Before them may

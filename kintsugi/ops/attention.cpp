@@ -65,8 +65,7 @@ OpRow attention_grad() {
           .steps = {"key_seq"},
           .keeps_zero = true,
           .accumulates = {"dsinks"},
-          .columns = "dqkv",
-          .of_columns = {"dq", "dk", "dv"}};
+          .made_together = {"dq", "dk", "dv"}};
 }
 
 }  // namespace kintsugi::ops

@@ -45,10 +45,7 @@ OpRow contract() {
           .linear = true,
           .keeps_zero = true,
           .accumulates = {"y"},
-          .narrows = {"y"},
-          .bias = "bias",
-          .activated = "x",
-          .added = "added"};
+          .narrows = {"y"}};
 }
 
 }  // namespace kintsugi::ops

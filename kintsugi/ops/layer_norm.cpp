@@ -32,8 +32,7 @@ OpRow layer_norm_grad() {
           .family = "layer_norm",
           .flops = per_element<16>,
           .keeps_zero = true,
-          .accumulates = {"dgamma", "dbeta", "sums"},
-          .sums = "sums"};
+          .accumulates = {"dgamma", "dbeta", "sums"}};
 }
 
 }  // namespace kintsugi::ops

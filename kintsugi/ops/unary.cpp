@@ -12,8 +12,7 @@ OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops)
           .flat = true,
           .keeps_zero = true,
           .in_place = {{"y", "x"}},
-          .light = true,
-          .epilogue = graph::Epilogue::value};
+          .light = true};
 }
 
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops) {
@@ -25,8 +24,7 @@ OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRul
           .flops = flops,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{"dx", "dy"}},
-          .epilogue = graph::Epilogue::slope};
+          .in_place = {{"dx", "dy"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/lower/fuse/patterns.h"
+
 namespace kintsugi::lower {
 
 using program::Body;
@@ -46,10 +48,31 @@ class Fuser {
   // Whether the instruction that makes an operand can also do this instruction's work.
   bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     if (list[at].kind != program::Kind::compute) return false;
-    const graph::OpRow& row = operations_.find(list[at].kernel);
-    if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
-    if (row.epilogue != graph::Epilogue::none) return activate(list, maker, at, row);
-    return row.variadic && (add_bias(list, maker, at) || add_in_place(list, maker, at) || add_behind(list, maker, at));
+    return std::ranges::any_of(patterns(), [&](const Pattern& pattern) {
+      return pattern.has_consumer(list[at].kernel) && absorb(pattern, list, maker, at);
+    });
+  }
+
+  bool absorb(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    switch (pattern.rewrite) {
+      case Rewrite::write:
+        return write_at_source(list, maker, at);
+      case Rewrite::activation:
+      case Rewrite::slope:
+        return activate(pattern, list, maker, at);
+      case Rewrite::bias:
+        return add_bias(pattern, list, maker, at);
+      case Rewrite::sum_in_place:
+        return add_in_place(list, maker, at);
+      case Rewrite::residual:
+        return add_residual(pattern, list, maker, at);
+      case Rewrite::row_sums:  // join_sums(), once the result has its last producer
+      case Rewrite::columns:
+      case Rewrite::list:
+      case Rewrite::launch:
+        return false;
+    }
+    return false;
   }
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
@@ -80,16 +103,16 @@ class Fuser {
     return part.rank() < whole.rank() && std::equal(part.dims().rbegin(), part.dims().rend(), whole.dims().rbegin());
   }
 
-  bool add_bias(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+  bool add_bias(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     Instruction& add = list[at];
     if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
       return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
-    if (!product || has_epilogue(*product)) return false;
+    if (!product || !pattern.has_producer(product->kernel) || has_epilogue(*product)) return false;
     const graph::OpRow& row = operations_.find(product->kernel);
-    if (row.bias.empty() || row.ins.place(row.bias, product->absent.ins)) return false;
+    if (row.ins.place(pattern.operand, product->absent.ins)) return false;
     if (any_between(list, product, &add, [&](const Instruction& i) { return writes(i, add.ins[1]); })) return false;
-    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.bias), add.ins[1]);
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(pattern.operand), add.ins[1]);
     product->outs[0] = add.outs[0];
     product->cost.flops += add.cost.flops;
     maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
@@ -163,29 +186,35 @@ class Fuser {
     const std::string_view output = row.outs.at(j, source.absent.outs).name;
     const auto& exact = kernels_.find(source.kernel).also_accumulates;
     if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
-    return row.can_accumulate(output) && source.layer == add.layer &&
-           (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins) || is_thin(source));
+    return row.can_accumulate(output) && source.layer == add.layer && (!has_bias(source) || is_thin(source));
   }
 
-  // y = product + r, or r + product, of a device whose products can add another value to their result.
-  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+  bool has_bias(const Instruction& i) const {
+    const Pattern* const bias = find_pattern(Rewrite::bias, i.kernel);
+    return bias && operations_.find(i.kernel).ins.place(bias->operand, i.absent.ins);
+  }
+
+  // y = product + r, or r + product.
+  bool add_residual(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& add = list[at];
     if (add.ins.size() != 2 || add.accumulate != 0) return false;
-    return add_behind(list, maker, at, add.ins[0], add.ins[1]) || add_behind(list, maker, at, add.ins[1], add.ins[0]);
+    return add_residual(pattern, list, maker, at, add.ins[0], add.ins[1]) ||
+           add_residual(pattern, list, maker, at, add.ins[1], add.ins[0]);
   }
-  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, BufferId made, BufferId other) {
+  bool add_residual(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at,
+                    BufferId made, BufferId other) {
     const Instruction& add = list[at];
     const BufferId y = add.outs[0];
     Instruction* product = single_use(list, maker, made, at);
     if (!product || product->outs[0] != made || product->accumulate != 0 || has_epilogue(*product)) return false;
     const graph::OpRow& row = operations_.find(product->kernel);
-    if (row.added.empty() || !kernels_.find(product->kernel).also_adds || is_thin(*product)) return false;
-    if (row.ins.place(row.added, product->absent.ins) || !p_.buffer(made).output.empty()) return false;
+    if (!fits(pattern, *product, add) || is_thin(*product)) return false;
+    if (row.ins.place(pattern.operand, product->absent.ins) || !p_.buffer(made).output.empty()) return false;
     for (const BufferId b : {made, other})
       if (p_.buffer(b).type != p_.buffer(y).type) return false;
     const auto hinders = [&](const Instruction& i) { return touches(i, y) || writes(i, other); };
     if (p_.overlap(y, other) || reads(*product, y) || any_between(list, product, &add, hinders)) return false;
-    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.added), other);
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(pattern.operand), other);
     product->outs[0] = y;
     product->cost.flops += add.cost.flops;
     product->cost.memory_bytes += static_cast<double>(p_.buffer(other).bytes());
@@ -193,7 +222,14 @@ class Fuser {
     return true;
   }
 
-  // Whether a product has so few rows, of its first operand, that it adds a bias to what it adds to.
+  // Whether the producer and its kernel are those of a pattern.
+  bool fits(const Pattern& pattern, const Instruction& producer, const Instruction& consumer) const {
+    return pattern.has_producer(producer.kernel) &&
+           is_capable(kernels_.find(producer.kernel), pattern, consumer.kernel);
+  }
+
+  // Whether a product has at most as many rows, of its first operand, as its kernel takes with a bias when it adds to
+  // its output.
   bool is_thin(const Instruction& product) const {
     const tensor::Shape &b = p_.buffer(product.ins[1]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
     int64_t rows = 1;
@@ -205,15 +241,14 @@ class Fuser {
   static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }
 
   // An activation y = f(x), of the product x, or dx = f'(x) dy, of the product dy.
-  bool activate(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, const graph::OpRow& row) {
+  bool activate(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& act = list[at];
-    const bool slope = row.epilogue == graph::Epilogue::slope;
+    const bool slope = pattern.rewrite == Rewrite::slope;
     const BufferId of = act.ins.back(), result = act.outs[0];
     Instruction* product = maker_of(list, maker, of, at);
     if (!product || product->outs[0] != of || product->accumulate != 0 || act.accumulate != 0) return false;
     const graph::OpRow& to = operations_.find(product->kernel);
-    if (to.activated.empty() || has_epilogue(*product) || !kernels_.find(product->kernel).joins(act.kernel))
-      return false;
+    if (has_epilogue(*product) || !fits(pattern, *product, act)) return false;
     const bool kept = !is_used_once(of);
     if (kept && slope) return false;
     for (const BufferId b : act.ins)
@@ -226,8 +261,8 @@ class Fuser {
     for (const auto& [name, value] : act.attributes.list()) product->attributes.set(name, value);
     product->outs[0] = result;
     product->cost.flops += act.cost.flops;
-    if (slope) tensor::insert(product->ins, product->absent.ins, to.ins.position(to.activated), x);
-    if (kept) tensor::insert(product->outs, product->absent.outs, to.outs.position(to.activated), of);
+    if (slope) tensor::insert(product->ins, product->absent.ins, to.ins.position(pattern.operand), x);
+    if (kept) tensor::insert(product->outs, product->absent.outs, to.outs.position(pattern.output), of);
     if (slope || kept) product->cost.memory_bytes += static_cast<double>(p_.buffer(x).type.bytes());
     maker[static_cast<size_t>(result)] = static_cast<int>(product - list.data());
     return true;
@@ -261,24 +296,29 @@ class Fuser {
   }
 
   void join_sums(std::vector<Instruction>& list) {
-    for (size_t at = 0; at < list.size(); ++at) {
-      if (gone_[at] || list[at].kind != program::Kind::compute || list[at].kernel != "sum") continue;
-      for (size_t to = 0; to < list.size() && !gone_[at]; ++to) gone_[at] = !gone_[to] && sums_too(list, at, list[to]);
+    for (const Pattern& pattern : patterns()) {
+      if (pattern.rewrite != Rewrite::row_sums) continue;
+      for (size_t at = 0; at < list.size(); ++at) {
+        if (gone_[at] || list[at].kind != program::Kind::compute || !pattern.has_consumer(list[at].kernel)) continue;
+        for (size_t to = 0; to < list.size() && !gone_[at]; ++to)
+          gone_[at] = !gone_[to] && sums_too(pattern, list, at, list[to]);
+      }
     }
   }
   // Whether another instruction, which wrote what is summed last, does the work of the sum from now on: in any layer,
   // since a sum that is left alone on the other side of a cut has its bits.
-  bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& other) {
+  bool sums_too(const Pattern& pattern, const std::vector<Instruction>& list, size_t at, Instruction& other) {
     const Instruction& sum = list[at];
     if (&other > &sum || other.kind != program::Kind::compute || sum.adds_in_tree) return false;
+    if (!fits(pattern, other, sum)) return false;
     const graph::OpRow& row = operations_.find(other.kernel);
-    if (row.sums.empty() || !kernels_.find(other.kernel).also_sums) return false;
     const BufferId of = sum.ins[0], result = sum.outs[0];
-    if (row.outs.place(row.sums, other.absent.outs) || other.outs[0] != of || touches(other, result)) return false;
+    if (row.outs.place(pattern.output, other.absent.outs) || other.outs[0] != of || touches(other, result))
+      return false;
     if (p_.buffer(other.ins[1]).type.shape != p_.buffer(result).type.shape) return false;
     if (any_between(list, &other, &sum, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
       return false;
-    tensor::insert(other.outs, other.absent.outs, row.outs.position(row.sums), result);
+    tensor::insert(other.outs, other.absent.outs, row.outs.position(pattern.output), result);
     if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
     other.cost.flops += sum.cost.flops;
     other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());  // it has them

@@ -8,6 +8,7 @@
 #include "kintsugi/base/environment.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/bind/bound_kernel.h"
+#include "kintsugi/lower/fuse/patterns.h"
 #include "kintsugi/program/stage_words.h"
 
 namespace kintsugi::lower {
@@ -175,9 +176,9 @@ class Groups {
       const kernels::Kernel* own = kernel_at(first + before);
       if (own == nullptr || own->together == nullptr) continue;
       const auto joins = [&](size_t i) {
-        const auto& kinds = own->begins_with;
-        return kernel_at(i) != nullptr && std::find(kinds.begin(), kinds.end(), kernel_at(i)->kind) != kinds.end() &&
-               independent(bound_, first, first + before, i);
+        const kernels::Kernel* const other = kernel_at(i);
+        const Pattern* const pattern = other ? find_pattern(Rewrite::launch, other->kind) : nullptr;
+        return pattern && is_capable(*own, *pattern, other->kind) && independent(bound_, first, first + before, i);
       };
       bool fits = true;
       for (size_t i = first; i < first + before && fits; ++i) fits = joins(i);

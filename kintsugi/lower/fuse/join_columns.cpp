@@ -8,6 +8,7 @@
 
 #include "kintsugi/lower/cost.h"
 #include "kintsugi/lower/fuse/join_gradients.h"
+#include "kintsugi/lower/fuse/patterns.h"
 
 namespace kintsugi::lower {
 
@@ -93,18 +94,19 @@ class ColumnJoiner {
 
   void join(Place maker) {
     const Instruction& i = at(maker);
-    if (!takes_columns(i)) return;
+    const Pattern* const pattern = takes_columns(i) ? find_pattern(Rewrite::columns, i.kernel) : nullptr;
+    if (pattern == nullptr) return;
     const graph::OpRow& row = operations_.find(i.kernel);
-    if (row.columns.empty() || row.outs.place(row.columns, i.absent.outs)) return;
+    if (row.outs.place(pattern->output, i.absent.outs)) return;
     std::vector<Part> parts;
-    for (const std::string_view name : row.of_columns) {
+    for (const std::string_view name : pattern->replaced) {
       const auto output = row.outs.place(name, i.absent.outs);
       std::optional<Part> part;
       if (output && !((i.accumulate >> *output) & 1u)) part = part_of(maker, i.outs[*output]);
       if (!part) return;
       parts.push_back(std::move(*part));
     }
-    if (fit(parts) && pay(parts)) write(maker, row, parts);
+    if (fit(parts) && pay(parts)) write(maker, *pattern, parts);
   }
 
   // None if it is used in another way.
@@ -183,7 +185,7 @@ class ColumnJoiner {
     return *std::ranges::min_element(parts, {}, &Part::term);
   }
 
-  void write(Place place, const graph::OpRow& row, const std::vector<Part>& parts) {
+  void write(Place place, const Pattern& pattern, const std::vector<Part>& parts) {
     const Part& first = first_of(parts);
     int64_t all = 0;
     for (const Part& part : parts) all += part.count();
@@ -211,14 +213,15 @@ class ColumnJoiner {
     product.cost = cost_of(p_, operations_, product);
 
     Instruction& maker = at(place);
-    for (const std::string_view name : row.of_columns) {
+    const graph::OpRow& row = operations_.find(maker.kernel);
+    for (const std::string_view name : pattern.replaced) {
       const size_t output = *row.outs.place(name, maker.absent.outs);
       const uint32_t below = (1u << output) - 1;
       maker.outs.erase(maker.outs.begin() + static_cast<std::ptrdiff_t>(output));
       maker.accumulate = (maker.accumulate & below) | ((maker.accumulate >> 1) & ~below);
       maker.absent.outs |= 1u << row.outs.position(name);
     }
-    tensor::insert(maker.outs, maker.absent.outs, row.outs.position(row.columns), joined);
+    tensor::insert(maker.outs, maker.absent.outs, row.outs.position(pattern.output), joined);
   }
 
   // A value like `of`, with `all` columns for its last dims.

@@ -7,11 +7,11 @@
 
 namespace kintsugi::lower {
 
-// On a device: values that one instruction makes (OpRow::of_columns, as the gradients of query, key and value), each
-// of which is multiplied by a weight, and what comes of it added up. They are made side by side, as columns of one
-// value, the weights are put side by side, and one product gives the sum, which is not written and read again for each
-// term; products of other values with them, and sums of their rows, in any body, take their columns. Runs after `fuse`,
-// whose sums in place it looks for, and within a layer; not where the weights have as many bytes as that saves.
+// On a device (Rewrite::columns): values of one instruction, as the gradients of query, key and value, each of which is
+// multiplied by a weight, with the products added up. They become adjacent columns of one value, the weights are copied
+// into adjacent columns, and one product gives the sum, which is then not written and read again for each term. Other
+// products with these values, and sums of their rows, in any body, take their columns. Runs after `fuse`, whose sums in
+// place it looks for, and within a layer; not where the weights have as many bytes as that saves.
 void join_columns(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);
 
 }  // namespace kintsugi::lower

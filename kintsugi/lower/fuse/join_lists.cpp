@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kintsugi/lower/fuse/patterns.h"
 #include "kintsugi/program/order.h"
 
 namespace kintsugi::lower {
@@ -13,7 +14,8 @@ using program::Program;
 namespace {
 
 bool is_listed(const graph::OpTable& operations, const Instruction& i) {
-  return i.kind == Kind::compute && i.accumulate == 0 && operations.find(i.kernel).listed;
+  return i.kind == Kind::compute && i.accumulate == 0 && find_pattern(Rewrite::list, i.kernel) != nullptr &&
+         operations.find(i.kernel).listed;
 }
 
 constexpr size_t kMost = 32;  // outputs, since Instruction::accumulate has a bit for each
