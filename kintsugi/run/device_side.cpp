@@ -50,7 +50,7 @@ void DeviceSide::send(const kernels::Numbers& numbers) {
 
 void DeviceSide::ask(std::span<const std::byte* const> from) {
   base::require(asked_ - answered_ < kMostAsked && from.size() <= kMostNumbers, "run",
-                "{} numbers are asked for while {} questions have no answer", from.size(), asked_ - answered_);
+                "{} scalars are requested while {} requests are open", from.size(), asked_ - answered_);
   for (size_t i = 0; i < from.size(); ++i) stream_->copy(answer_of(asked_) + i, from[i], sizeof(double));
   Question& q = question(asked_++);
   q.numbers = from.size();
@@ -58,7 +58,7 @@ void DeviceSide::ask(std::span<const std::byte* const> from) {
 }
 
 void DeviceSide::answer(std::span<double> to) {
-  base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "an answer to no question");
+  base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "no request is open");
   {
     const Watched wait(*this);
     question(answered_).answered->wait(meanwhile_);

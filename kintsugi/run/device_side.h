@@ -1,7 +1,6 @@
-// What an executor has on a device: its memory, its stream, and the way of inputs and numbers to it. The host fills one
-// of a few slots of pinned memory while the device still works on the steps before; it waits only for the step that had
-// the same slot. Where the device does not come to an end, the process ends with a line, since freeing its memory waits
-// for it too.
+// The device side of an executor: memory, stream, and staging of inputs and scalars. The host fills one of a few slots of
+// pinned memory while the device works on earlier steps; it waits only for the step that used the same slot. If the
+// device does not complete, the process exits with a message, since freeing its memory would wait too.
 #pragma once
 
 #include <chrono>
@@ -26,8 +25,9 @@ class DeviceSide {
   static constexpr int64_t kBounce = int64_t{4} << 20;                             // pinned, for copies of states
   static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double);  // bytes, pinned
 
-  // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step. A wait, or
-  // the end of this, takes `time_limit` at most and a tenth of it: others that wait for a device may say more by then.
+  // Allocates `bytes` on the device; the last `staged` of them are the staging area for the scalars and inputs of a step.
+  // Each wait, and the destructor, are limited to `time_limit` plus a tenth, by when others that wait for a device have
+  // reported more.
   DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit);
   ~DeviceSide() { end(); }
   DeviceSide(const DeviceSide&) = delete;
@@ -40,24 +40,24 @@ class DeviceSide {
 
   std::unique_ptr<device::Memory> pinned(int64_t bytes) { return device_.allocate_pinned(bytes); }
 
-  // Turns to the next slot, once the device has read what was in it.
+  // Advances to the next slot, after the device has read its contents.
   void next_slot();
-  // Where what is staged begins.
+  // The staging area.
   std::byte* staged_on_host() const { return slots_[slot_].memory->data(); }
   std::byte* staged_on_device() const { return memory_->data() + memory_->bytes() - staged_; }
-  // Enqueues the copy of the slot, with these numbers, to the device.
+  // Enqueues the copy of the slot, with these scalars, to the device.
   void send(const kernels::Numbers& numbers);
   const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_on_device()); }
 
-  // Called now and then while the host waits for the device; it may throw.
+  // Called periodically while the host waits for the device; it may throw.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
-  // Enqueues copies of scalars to the host, which goes on. answer() waits for those of the oldest question that has no
-  // answer yet; at most kMostAsked may have none.
+  // Enqueues copies of scalars to the host, and returns. answer() waits for those of the oldest open request; at most
+  // kMostAsked may be open.
   void ask(std::span<const std::byte* const> from);
   void answer(std::span<double> to);
 
-  // Wait until all that was enqueued is done.
+  // Wait for everything that was enqueued.
   void read(const std::byte* from, std::span<std::byte> to);
   void read(std::span<const std::byte* const> from, std::span<double> to);  // scalars
   struct Copied {
@@ -69,7 +69,7 @@ class DeviceSide {
   void write(std::byte* to, std::span<const std::byte> from);
   void synchronize();
 
-  // Within its scope a wait may be: for the device, or for a library.
+  // A scope that may wait for the device or for a library, under the time limit.
   class Watched {
    public:
     explicit Watched(DeviceSide& side) : side_(side) { side_.watchdog_.start(); }
@@ -81,10 +81,10 @@ class DeviceSide {
     DeviceSide& side_;
   };
 
-  // What follows may wait too, as a launch does where many are before it, and a library for other ranks; until the next
+  // Restarts the time limit: a launch may wait if many are in flight, and a library for other ranks. Valid until the next
   // wait has ended.
   void watch_anew() { watchdog_.start(); }
-  // Whatever belongs to the device is freed from here on.
+  // Starts the time limit for freeing what belongs to the device.
   void end() { watchdog_.start(); }
 
  private:
@@ -102,7 +102,7 @@ class DeviceSide {
     return reinterpret_cast<double*>(answers_->data()) + number % questions_.size() * kMostNumbers;
   }
 
-  base::Watchdog watchdog_;  // to the end of all that follows
+  base::Watchdog watchdog_;  // outlives all other members
   device::Device& device_;
   const int64_t staged_;
   std::unique_ptr<device::Memory> memory_;

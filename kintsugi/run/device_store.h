@@ -1,5 +1,5 @@
-// What is not in a device's memory while it is not used, in pinned memory of the host: the place of FileStore where
-// ranks compute on a device. Copies have a stream of their own, beside the kernels.
+// Offloaded data of a rank that computes on a device, in pinned memory of the host; FileStore is the same on the host.
+// Copies run on their own stream, concurrently with kernels.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@ namespace kintsugi::run {
 
 class DeviceStore {
  public:
-  // All of it is zero. UserError if the host does not give that much memory.
+  // Filled with zeros. UserError if the host cannot allocate that much memory.
   DeviceStore(DeviceSide& side, int64_t bytes);
 
-  // The events of a copy that may be under way.
+  // The events of a copy that may be in flight.
   struct Copy {
     std::unique_ptr<device::Event> ready, done;
   };
   Copy make_copy() { return {side_.device().event(), side_.device().event()}; }
 
-  // Enqueue a copy to or from memory of the device, once all that `compute` had enqueued is done; copies are done in
-  // their order. What `compute` enqueues after wait() finds it done.
+  // Enqueue a copy to or from memory of the device, after everything that `compute` has enqueued; copies are in order.
+  // What `compute` enqueues after wait() comes after the copy.
   void fetch(Copy& copy, int64_t offset, std::span<std::byte> to);
   void store(Copy& copy, int64_t offset, std::span<const std::byte> from);
   void wait(Copy& copy) { compute_.wait(*copy.done); }
-  // The same for all copies so far. A list that is captured and has none leaves their stream alone.
+  // The same for all copies so far. Does nothing in a captured list that has none.
   void join() {
     if (compute_.beside(*stream_)) compute_.wait_for(*stream_, *joined_);
   }
 
-  // For the host, which waits for all that was enqueued.
+  // For the host, which waits for everything that was enqueued.
   void read(int64_t offset, std::span<std::byte> to);
   void write(int64_t offset, std::span<const std::byte> from);
 

@@ -1,4 +1,4 @@
-// When a device came to the points of a list of calls, by the clock of the host.
+// Times at which a device reached the points of a list of calls, by the clock of the host.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace kintsugi::run {
 
-// begin(), work and mark() in turns, take(); then again. Allocates when it is made, and in take().
+// begin(), then work and mark() alternately, then take(); may be repeated. Allocates in the constructor and in take().
 class DeviceTimes {
  public:
   DeviceTimes(DeviceSide& device, size_t points);
 
-  // Waits for all that was enqueued, and finds out what time it is on the device.
+  // Waits for everything that was enqueued, and reads the clock of the device.
   void begin();
-  void mark();  // a point, behind what was enqueued
-  // Waits. The points in their order, ascending, in nanoseconds of profile::now().
+  void mark();  // a point after what was enqueued
+  // Waits. The points in order, ascending, in nanoseconds of profile::now().
   std::vector<int64_t> take();
 
  private:
