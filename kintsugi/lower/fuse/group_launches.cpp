@@ -84,7 +84,12 @@ class Groups {
     std::vector<int> launches(body.instructions.size(), 1);
     find_sites(static_cast<int>(body_id));
     if (sites_.empty()) return launches;
-    bound_ = bind_list(p_, body, body.instructions, sites_.front(), kernels_, places_);
+    kernels_at_.clear();
+    for (const Instruction& i : body.instructions) {
+      const bool known = i.kind == program::Kind::compute && kernels_.has(i.kernel);
+      kernels_at_.push_back(known ? &kernels_.find(i.kernel) : nullptr);
+    }
+    bound_.assign(body.instructions.size(), {});
     for (size_t i = 0; i < launches.size();) {
       const size_t count = group_from(body, i);
       launches[i] = static_cast<int>(count);
@@ -123,7 +128,15 @@ class Groups {
     return false;
   }
 
-  const kernels::Kernel* kernel_at(size_t i) const { return i < bound_.size() ? bound_[i].kernel : nullptr; }
+  const kernels::Kernel* kernel_at(size_t i) const { return i < kernels_at_.size() ? kernels_at_[i] : nullptr; }
+
+  // Binds instructions [first, end) of the body at the first site, those that are not bound yet.
+  void bind(const Body& body, size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i)
+      if (bound_[i].kernel == nullptr)
+        bound_[i] =
+            std::move(bind_list(p_, body, std::span(&body.instructions[i], 1), sites_.front(), kernels_, places_)[0]);
+  }
 
   // Whether instruction i may join the group [first, i) whose own kernel begins at `own`.
   static bool independent(const BoundList& b, size_t first, size_t own, size_t i) {
@@ -171,22 +184,26 @@ class Groups {
   }
 
   // The largest group from `first` on: up to kMostBefore instructions that its kernel performs first, then its own.
-  size_t group_from(const Body& body, size_t first) const {
+  size_t group_from(const Body& body, size_t first) {
     for (size_t before = kernels::kMostBefore + 1; before-- > 0;) {
       const kernels::Kernel* own = kernel_at(first + before);
       if (own == nullptr || own->together == nullptr) continue;
       const auto joins = [&](size_t i) {
         const kernels::Kernel* const other = kernel_at(i);
         const Pattern* const pattern = other ? find_pattern(Rewrite::launch, other->kind) : nullptr;
-        return pattern && is_capable(*own, *pattern, other->kind) && independent(bound_, first, first + before, i);
+        if (!pattern || !is_capable(*own, *pattern, other->kind)) return false;
+        bind(body, first, i + 1);
+        return independent(bound_, first, first + before, i);
       };
       bool fits = true;
       for (size_t i = first; i < first + before && fits; ++i) fits = joins(i);
       if (!fits) continue;
       size_t count = before;
-      while (count < before + kernels::kMostTogether && kernel_at(first + count) == own &&
-             independent(bound_, first, first + before, first + count))
-        ++count;
+      for (; count < before + kernels::kMostTogether && kernel_at(first + count) == own; ++count) {
+        if (count == 0 && kernel_at(first + 1) != own) break;  // alone
+        bind(body, first, first + count + 1);
+        if (!independent(bound_, first, first + before, first + count)) break;
+      }
       for (; count > std::max<size_t>(before, 1); --count)
         if (accepts(*own, body, first, before, count)) return count;
     }
@@ -195,10 +212,11 @@ class Groups {
 
   const Program& p_;
   const kernels::KernelSet& kernels_;
-  std::vector<int64_t> reads_;   // by root
-  std::vector<int64_t> places_;  // by root, before memory is planned
-  std::vector<Site> sites_;      // of the body: each slot, on the first and the last rank
-  BoundList bound_;              // the body at the first site
+  std::vector<int64_t> reads_;                      // by root
+  std::vector<int64_t> places_;                     // by root, before memory is planned
+  std::vector<Site> sites_;                         // of the body: each slot, on the first and the last rank
+  std::vector<const kernels::Kernel*> kernels_at_;  // of the body, null where none is known
+  BoundList bound_;                                 // the body at the first site, where bind() was called
   const kernels::Numbers numbers_ = {};
   mutable base::ThreadTeam team_{1};
   mutable device::NoStream nothing_;
