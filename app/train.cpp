@@ -231,6 +231,7 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
   train::TrainOptions train = {.config = std::move(config),
                                .resume = train_options.resume,
                                .stop = &StopSignals::count,
+                               .stop_at = train_options.stop_at,
                                .plan = plan,
                                .begun = [] { StopSignals::at_once = false; }};
   if (!compile::on_a_device(train.config.settings)) {  // what a device can do is not measured here
@@ -284,6 +285,8 @@ void add_train(Command& kintsugi) {
             "given: as the run says; auto: the fastest that a search finds for the ranks at hand, on the machine that "
             "[parallel] cluster describes")
       .show_default();
+  verb.integer("--stop-at", o->stop_at, range_of("train.steps"),
+               "Stop after this step as at a time limit: evaluate and save; --resume continues");
   verb.run([options, o, resumed] {
     RunOptions read = *options;
     if (!resumed->empty()) {

@@ -13,6 +13,7 @@ inline constexpr std::string_view kFastestLayout = "auto";  // --layout
 struct TrainRunOptions {
   train::Resume resume = train::Resume::no;
   std::string layout = "given";
+  int64_t stop_at = 0;  // --stop-at; 0: not given
 };
 
 void train_run(RunOptions options, const TrainRunOptions& train_options);

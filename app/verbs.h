@@ -18,6 +18,7 @@ void add_scale(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_job(Command& kintsugi);
 void add_launch(Command& kintsugi);
+void add_sweep(Command& kintsugi);
 void add_status(Command& kintsugi);
 void add_watch(Command& kintsugi);
 void add_profile(Command& kintsugi);

@@ -18,60 +18,15 @@
 #include <system_error>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/jobs/blocked_signals.h"
 
 namespace kintsugi::jobs {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-  void take(int number) {
-    close();
-    number_ = number;
-  }
-
- private:
-  int number_;
-};
-
-// Blocks what signalfd is to receive, and restores it.
-class Blocked {
- public:
-  Blocked() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGCHLD}) sigaddset(&set_, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
-  }
-  ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Blocked(const Blocked&) = delete;
-  Blocked& operator=(const Blocked&) = delete;
-
-  const sigset_t& set() const { return set_; }
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t set_, before_;
-};
-
 [[noreturn]] void fail(std::string_view what) {
   throw base::UserError("launch", "{}: {}", what, std::strerror(errno));
-}
-
-bool says_an_error(std::string_view line) {
-  for (const std::string_view text : {"error", "Error", "Killed", "oom", "FAIL", "failure", "aborted", "No space"})
-    if (line.find(text) != line.npos) return true;
-  return false;
 }
 
 // The lines of what is read in pieces.
@@ -98,7 +53,7 @@ class Lines {
  private:
   void keep(std::string line) {
     constexpr size_t kMost = 200, kLongest = 500;
-    if (!says_an_error(line)) return;
+    if (!reports_error(line)) return;
     if (line.size() > kLongest) line.resize(kLongest);
     kept_.push_back(std::move(line));
     if (kept_.size() > kMost) kept_.erase(kept_.begin());
@@ -116,7 +71,7 @@ void pass_on(std::string_view text) {
   }
 }
 
-pid_t start(const std::string& command, const Descriptor& errors, const Blocked& blocked) {
+pid_t start(const std::string& command, const Descriptor& errors, const BlockedSignals& blocked) {
   const pid_t pid = ::fork();
   if (pid < 0) fail("cannot start a process");
   if (pid > 0) return pid;
@@ -129,6 +84,12 @@ pid_t start(const std::string& command, const Descriptor& errors, const Blocked&
 }
 
 }  // namespace
+
+bool reports_error(std::string_view line) {
+  for (const std::string_view text : {"error", "Error", "Killed", "oom", "FAIL", "failure", "aborted", "No space"})
+    if (line.find(text) != line.npos) return true;
+  return false;
+}
 
 std::string in_words(const Ended& ended) {
   return ended.code > 128 ? fmt::format("signal {}", ended.code - 128) : fmt::format("code {}", ended.code);
@@ -150,7 +111,7 @@ std::string missing_program(std::string_view command) {
 
 Ended supervise(const std::string& command, double stop_after) {
   const auto began = Clock::now();
-  const Blocked blocked;
+  const BlockedSignals blocked;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe");
   Descriptor errors(ends[0]), theirs(ends[1]);

@@ -16,6 +16,9 @@ struct Ended {
 // "code 1", "signal 9"
 std::string in_words(const Ended& ended);
 
+// Whether a line of a log reports an error of a rank or its launcher.
+bool reports_error(std::string_view line);
+
 // The program that the command of a shell begins with, if PATH has none of that name; "" if it has, or if the command
 // begins otherwise.
 std::string missing_program(std::string_view command);

@@ -240,6 +240,10 @@ bool signalled(const LoopOptions& options) {
   return options.stop && options.stop->load() != 0;
 }
 
+bool stops_here(const LoopOptions& options, int64_t step) {
+  return options.stop_at > 0 && step >= options.stop_at;
+}
+
 // When the loop began, and when it saved last. Only the clock of rank 0 decides when a checkpoint is due.
 struct Times {
   Clock::time_point began = Clock::now(), saved = Clock::now();
@@ -250,6 +254,7 @@ Decision decide_after_step(const Rank& rank, const LoopOptions& options, const P
   const config::Settings& s = rank.settings();
   const double limit = 60.0 * s.train.stop_after_minutes, every = 60.0 * s.checkpoint.every_minutes;
   if (limit > 0 && seconds_since(times.began) >= limit) wish.stop = Stop::time;
+  if (stops_here(options, progress.step)) wish.stop = Stop::step;
   if (signalled(options)) wish.stop = Stop::signal;
   wish.measure &= rank.leads();
   wish.save = rank.leads() && every > 0 && seconds_since(times.saved) >= every;
@@ -331,7 +336,8 @@ bool every_so_often(int64_t every, int64_t step) {
 // What is due after a step: validation and texts. False if a signal ended it.
 bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Train& train = rank.settings().train;
-  const auto due = [&](int64_t every) { return progress.step >= train.steps || every_so_often(every, progress.step); };
+  const bool last = progress.step >= train.steps || stops_here(options, progress.step);
+  const auto due = [&](int64_t every) { return last || every_so_often(every, progress.step); };
   if (!rank.corpus.validation.empty() && due(train.evaluate_every) && !validate(rank, options, progress, m))
     return false;
   if (train.sample_every > 0 && due(train.sample_every)) {
@@ -463,6 +469,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   Steps steps(rank, inputs, saver, options);
   LoopEnd end;
   if (progress.interrupted) make_up(rank, options, progress, end);
+  if (progress.step > 0 && end.stop == Stop::none && stops_here(options, progress.step)) end.stop = Stop::step;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();
     tell_begin(options, fmt::format("step {}/{}", progress.step + 1, s.train.steps));

@@ -19,6 +19,7 @@ constexpr int64_t kMostSkipped = 20;
 
 struct LoopOptions {
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
+  int64_t stop_at = 0;                     // evaluate, save and return after this step; 0: no such step
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
   std::function<void()> begun = {};        // called after each step: there is something to save
   // Of rank 0 alone; null on the others.

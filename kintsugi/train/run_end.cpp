@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<Stop, 3> kStops = {Stop::none, Stop::time, Stop::signal};
+constexpr std::array<Stop, 4> kStops = {Stop::none, Stop::time, Stop::signal, Stop::step};
 
 }  // namespace
 
@@ -26,6 +26,8 @@ std::string_view name_of(Stop stop) {
       return "stop_after_minutes";
     case Stop::signal:
       return "signal";
+    case Stop::step:
+      return "--stop-at";
   }
   return "";
 }
@@ -46,7 +48,7 @@ std::optional<RunEnd> read_end(const fs::path& folder) {
   if (const auto stop = json.find("stopped_by")) {
     for (const Stop each : kStops)
       if (each != Stop::none && name_of(each) == stop->text()) end.stop = each;
-    if (end.stop == Stop::none) stop->refuse("signal or stop_after_minutes");
+    if (end.stop == Stop::none) stop->refuse("signal, stop_after_minutes or --stop-at");
   }
   return end;
 }

@@ -10,8 +10,8 @@
 namespace kintsugi::train {
 
 // Why a run ended before its last step.
-enum class Stop : int32_t { none, time, signal };
-std::string_view name_of(Stop stop);  // "signal", "stop_after_minutes"; "" of none
+enum class Stop : int32_t { none, time, signal, step };
+std::string_view name_of(Stop stop);  // "signal", "stop_after_minutes", "--stop-at"; "" of none
 
 inline constexpr const char* kEndFile = "ended.json";
 

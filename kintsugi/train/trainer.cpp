@@ -105,6 +105,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   if (goes_on) {
     end = run_steps(rank,
                     {.stop = options.stop,
+                     .stop_at = options.stop_at,
                      .peak_flops = options.peak_flops,
                      .begun = options.begun,
                      .folder = leader.folder,

@@ -22,6 +22,7 @@ struct TrainOptions {
   config::Resolved config;
   Resume resume = Resume::no;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
+  int64_t stop_at = 0;                     // evaluate, save and return after this step; 0: no such step
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
   PlanStep plan = {};                      // if there is one, its result stands beside the measured time of steps
   std::function<void()> begun = {};        // called by each rank after a step: from then on there is something to save
