@@ -119,8 +119,7 @@ TEST(Job, WhatASiteCannotGiveIsRefused) {
   EXPECT_EQ(error_of(job), "[job] --nodes 2: partition prod of Polaris (ALCF) takes at least 10");
   job = job_at("slurm", 1, 1);
   job.seconds = 100;
-  EXPECT_EQ(error_of(job),
-            "[job] --time 00:01:40: the run is told to end 120 s before the limit, so there is no time to train");
+  EXPECT_EQ(error_of(job), "[job] --time 00:01:40: the run ends 120 s before the limit, which leaves no time to train");
   job = job_at("kubernetes", 1, 1);
   job.site.image.clear();
   EXPECT_EQ(error_of(job),

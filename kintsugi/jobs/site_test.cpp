@@ -112,7 +112,7 @@ TEST(Site, AnUnknownNameListsThoseThatAreThere) {
     FAIL();
   } catch (const base::UserError& e) {
     const std::string text = e.what();
-    EXPECT_EQ(text.rfind("[job] --site frontire: there is no ", 0), 0u) << text;
+    EXPECT_EQ(text.rfind("[job] --site frontire: unknown site; known sites: ", 0), 0u) << text;
   }
 }
 

@@ -99,8 +99,9 @@ void require_key(const std::string& key, const At& at) {
   const size_t dot = key.find('.');
   if (dot != std::string::npos && config::find_key(key.substr(0, dot), key.substr(dot + 1)) >= 0) return;
   const std::string meant = dot == std::string::npos ? "" : config::meant_key(key.substr(0, dot), key.substr(dot + 1));
-  at.refuse("is not a key of run.toml{}",
-            meant.empty() ? "; kintsugi check --keys lists them" : fmt::format("; did you mean \"{}\"?", meant));
+  at.refuse("is not a key of run.toml{}", meant.empty()
+                                              ? "; kintsugi check --keys lists them"
+                                              : fmt::format("; did you mean \"{}.{}\"?", key.substr(0, dot), meant));
 }
 
 // Calls f("train.steps", value, line) for `"train.steps" = ...` and for `train.steps = ...`, which TOML reads as a

@@ -34,7 +34,7 @@ TEST(SweepSpec, GridIsEveryCombination) {
 TEST(SweepSpec, DrawsAreInRangeDistinctAndRepeatable) {
   const std::string search =
       "train.learning_rate = {from = 1e-5, to = 1e-1, scale = \"log\"}\nmodel.layers = {from = 2, to = 4}\n"
-      "train.schedule = [\"cosine\", \"constant\"]";
+      "train.decay = [\"cosine\", \"linear\"]";
   const Spec spec = spec_of(search, "method = \"random\"\ntrials = 400");
   const std::vector<Values> all = candidates(spec);
   ASSERT_EQ(all.size(), 400u);
@@ -80,21 +80,21 @@ TEST(SweepSpec, Rungs) {
 TEST(SweepSpec, Errors) {
   EXPECT_EQ(error_of(""), "[sweep] sweep.toml: [search] has no keys; name those that vary");
   EXPECT_EQ(error_of("train.learning_rat = [1]"),
-            "[sweep] sweep.toml:6: train.learning_rat is not a key of run.toml; did you mean \"train.learning_rate\"?");
-  EXPECT_EQ(error_of("model.layers = []"), "[sweep] sweep.toml:6: model.layers has no values");
+            "[sweep] sweep.toml:7: train.learning_rat is not a key of run.toml; did you mean \"train.learning_rate\"?");
+  EXPECT_EQ(error_of("model.layers = []"), "[sweep] sweep.toml:7: model.layers has no values");
   EXPECT_EQ(
       error_of("model.layers = 3"),
-      "[sweep] sweep.toml:6: model.layers must be a list of values, or a range {from = A, to = B}; a single value "
+      "[sweep] sweep.toml:7: model.layers must be a list of values, or a range {from = A, to = B}; a single value "
       "belongs to [set]");
   EXPECT_EQ(error_of("model.layers = {from = 3, to = 1}"),
-            "[sweep] sweep.toml:6: model.layers goes from 3 to 1; from must be below to");
+            "[sweep] sweep.toml:7: model.layers goes from 3 to 1; from must be below to");
   EXPECT_EQ(error_of("model.layers = {from = 1, to = 3}"),
             "[sweep] model.layers is a range without a step; a grid needs one, or a list of values");
   EXPECT_EQ(error_of("train.learning_rate = {from = 0, to = 1, scale = \"log\"}"),
-            "[sweep] sweep.toml:6: train.learning_rate begins at 0; a logarithmic scale needs from above 0");
+            "[sweep] sweep.toml:7: train.learning_rate begins at 0; a logarithmic scale needs from above 0");
   EXPECT_EQ(
       error_of("model.layers = {begin = 1}"),
-      "[sweep] sweep.toml:6: model.layers has an unknown part \"begin\"; a range is {from = A, to = B}, with step "
+      "[sweep] sweep.toml:7: model.layers has an unknown part \"begin\"; a range is {from = A, to = B}, with step "
       "= S or scale = \"log\"");
   EXPECT_EQ(error_of("model.layers = [1]", "method = \"bayes\""),
             "[sweep] sweep.toml:3: sweep.method is \"bayes\"; known methods: grid, random, halving");
@@ -103,9 +103,9 @@ TEST(SweepSpec, Errors) {
   EXPECT_EQ(error_of("model.layers = [1]", "trials = 3"),
             "[sweep] sweep.toml: trials is for random and halving; a grid runs all combinations");
   EXPECT_EQ(error_of("model.layers = [1]", "", "model.layers = 2"),
-            "[sweep] sweep.toml:6: model.layers is given twice");
+            "[sweep] sweep.toml:7: model.layers is given twice");
   EXPECT_EQ(error_of("train.folder = [\"a\"]"),
-            "[sweep] sweep.toml:6: train.folder is set by the sweep: each run has a folder of its own");
+            "[sweep] sweep.toml:7: train.folder is set by the sweep: each run has a folder of its own");
   EXPECT_EQ(error_of("train.seed = {from = 1, to = 1000, step = 1}\nmodel.layers = {from = 1, to = 1000, step = 1}"),
             "[sweep] the grid has more than 100000 runs; search fewer values, or set method = \"random\"");
 }
