@@ -59,15 +59,15 @@ compare_programs() {
 
 # A layout begins with its name at the beginning of a line.
 compare_device_order() {
-  if ! diff <(grep -v '^  count' "$old/device_order") <(grep -v '^  count' "$new/device_order") > "$scratch/difference"
+  if ! diff <(grep -v '^  #' "$old/device_order") <(grep -v '^  #' "$new/device_order") > "$scratch/difference"
   then
     echo "device order: $(grep -c '^[<>]' "$scratch/difference") kernels and copies differ, from here on:"
     head -4 "$scratch/difference" | cut -c1-300
     differ=$((differ + 1))
   fi
   awk '/^[^ ]/ { name = $0 }
-       /^  count/ {
-         count = $NF; what = $0; sub(/^  count /, "", what); sub(/ [0-9]+$/, "", what)
+       /^  #/ {
+         count = $NF; what = $0; sub(/^  # /, "", what); sub(/: [0-9]+$/, "", what)
          if (NR == FNR) { old[name, what] = count; next }
          if (!((name, what) in old)) next
          most = old[name, what]; if (what == "record" || what == "wait") most += int(most / 10)

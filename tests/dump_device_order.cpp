@@ -36,7 +36,7 @@ void write(std::FILE* file, const std::string& name, const config::Settings& s) 
     }
   }
   fmt::print(file, "{}\n", name);
-  for (const auto& [what, count] : counts) fmt::print(file, "  count {} {}\n", what, count);
+  for (const auto& [what, count] : counts) fmt::print(file, "  # {}: {}\n", what, count);
   for (const auto& [rank, text] : ranks) fmt::print(file, " {}\n{}", rank, text);
 }
 
