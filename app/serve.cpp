@@ -12,6 +12,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/serve/engine.h"
@@ -24,10 +25,20 @@ namespace {
 struct ServeOptions {
   std::shared_ptr<ModelOptions> model;
   std::string host = "127.0.0.1", name, chat, key_file;
-  int64_t port = 8000, queue = 256, body = 4 << 20, connections = 64, context = 0, time_limit = 600, client = 10;
+  int64_t port = 8000, queue = 256, body = 4 << 20, connections = 64, context = 0, slots = 0, time_limit = 600,
+          client = 10;
 };
 
-constexpr int64_t kChunk = 64;  // tokens of a prompt that are read at a time
+constexpr int64_t kRows = 64;  // tokens that a pass takes at most: of each text one, and of prompts what fits
+
+// As many as asked for; by default 8, or fewer where their caches would take more than 4 GiB.
+int64_t num_slots(const ServeOptions& o, const config::Settings& s, int64_t context) {
+  if (o.slots > 0) return o.slots;
+  constexpr int64_t kDefault = 8, kMostBytes = int64_t{4} << 30;
+  const int64_t bytes = 2 * s.model.layers * context * s.model.kv_heads * config::width_of_head(s.model) *
+                        tensor::size_of(tensor::dtype_from(s.train.dtype));
+  return std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 1, kDefault);
+}
 
 std::string read_key(const std::string& path) {
   if (path.empty()) return "";
@@ -104,13 +115,14 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} is more than the model's {} positions", context,
                             model.settings().model.context);
-    graphs = models::build_serving(model.settings(), std::min(kChunk, context), context);
+    const int64_t slots = num_slots(o, model.settings(), context);
+    graphs = models::build_serving(model.settings(), slots, std::max(kRows, slots), context);
   });
   if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
   serve::Engine engine(*executor, model.all());
   if (!model.leads()) return engine.run(nullptr);
-  warn_of_repeated(model.repeated(), "one text", progress);
+  warn_of_repeated(model.repeated(), "the texts", progress);
   progress.finish();
   serve::JobQueue queue(static_cast<size_t>(o.queue));
   serve::Service service({.name = served_name(o),
@@ -161,6 +173,8 @@ void add_serve(Command& kintsugi) {
   verb.text("--key-file", o->key_file, "A file with the key that clients must give; none if not given");
   verb.integer("--context", o->context, {1, kMost},
                "Tokens of a text, its prompt included; the model's positions if not given");
+  verb.integer("--slots", o->slots, {1, 4096},
+               "Texts that are generated at the same time; 8 if not given, fewer where their caches exceed 4 GiB");
   verb.integer("--queue", o->queue, {1, kMost}, "Texts that may wait; more are refused with status 429").show_default();
   verb.integer("--max-body", o->body, {1, kMost}, "Bytes of a request's body").show_default();
   verb.integer("--connections", o->connections, {1, 4096}, "Most concurrent connections").show_default();

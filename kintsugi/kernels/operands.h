@@ -64,6 +64,14 @@ struct AttentionGradOut {
   static constexpr OperandList kNames = {tensor::optional("dq"), tensor::optional("dk"), tensor::optional("dv"),
                                          tensor::optional("dsinks"), tensor::optional("dqkv")};
 };
+struct AttentionAtIn {
+  enum : size_t { kQ, kK, kV, kText, kAt };
+  static constexpr OperandList kNames = {"q", "k", "v", "text", "at"};
+};
+struct CacheWriteAtIn {
+  enum : size_t { kCache, kX, kText, kAt };
+  static constexpr OperandList kNames = {"cache", "x", "text", "at"};
+};
 struct AttentionJoinIn {
   enum : size_t { kOA, kLseA, kOB, kLseB };
   static constexpr OperandList kNames = {"o_a", "lse_a", "o_b", "lse_b"};

@@ -130,11 +130,14 @@ double Builder::residual_deviation() const {
 ValueId Builder::cached(ValueId x, const std::string& name) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone) {
-    const Shape shape = {{"batch", pass_.batch}, {"key_seq", pass_.cache}, kv_heads(), head_dim()};
+    const tensor::Dim texts = has_positions() ? tensor::Dim{"text", pass_.texts} : batch();
+    const Shape shape = {texts, {"key_seq", pass_.cache}, kv_heads(), head_dim()};
     id = states_.add(
         {.name = name, .type = {shape, dtype_}, .kind = StateKind::cache, .layer = graph_.layer, .saved = false});
   }
-  const ValueId whole = graph_.op("cache_write", {graph_.read(id), x});
+  const ValueId whole = has_positions()
+                            ? graph_.op("cache_write_at", {graph_.read(id), x, row_text(), row_position()})
+                            : graph_.op("cache_write", {graph_.read(id), x});
   graph_.assign(whole, id);
   return whole;
 }
@@ -153,6 +156,7 @@ ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& n
                            {"key", name}};
   if (config::has_window(model_, graph_.layer)) attributes.set("window", model_.window);
   if (model_.attention_softcap > 0.0) attributes.set("softcap", model_.attention_softcap);
+  if (has_positions()) return graph_.apply("attention_at", {q, k, v, row_text(), row_position()}, attributes)[0];
   return graph_.apply("attention", {q, k, v, starts, key_starts}, attributes, "attention")[0];
 }
 
@@ -172,7 +176,9 @@ ValueId Builder::rotated(ValueId x) {
   if (!config::has_rotary(model_, graph_.layer)) return x;
   const bool unscaled = model_.rope_theta_window > 0.0 && config::has_window(model_, graph_.layer);
   const int64_t positions = generates() ? pass_.cache : pass_.sequence;
-  return graph_.op("rotary", {x}, unscaled ? unscaled_rotary(model_) : rotary(model_, positions));
+  const Attributes attributes = unscaled ? unscaled_rotary(model_) : rotary(model_, positions);
+  return has_positions() ? graph_.op("rotary_at", {x, row_position()}, attributes)
+                         : graph_.op("rotary", {x}, attributes);
 }
 
 ValueId Builder::self_attention(ValueId h, const std::string& name) {

@@ -25,6 +25,9 @@ struct Pass {
   int64_t batch = 1;       // samples
   int64_t sequence = 1;    // tokens per sample
   int64_t cache = 0;       // generation: positions that the caches hold
+  // Generation of many texts: caches of this many, and rows of the batch that belong to any of them, each at a position
+  // of its own, by the inputs "text" and "at" [batch]. 0: a row for each text, all at the position of the run.
+  int64_t texts = 0;
   bool documents = false;  // attention stays within a document, by the input "starts"
   const config::Lora* lora = nullptr;  // the adapters of linear layers; null: none
   // Training: slots of experts, [train] expert_bound; 0: as many as a sample has tokens. A token without one is
@@ -96,6 +99,11 @@ class Builder {
 
   // Those of the layers built so far, which the family's trunk takes.
   std::vector<FurtherLoss>& losses() { return losses_; }
+
+  // Whether rows have positions of their own, and their inputs, int32 [batch].
+  bool has_positions() const { return pass_.texts > 0; }
+  ValueId row_text() { return input("text", {batch()}, DType::i32); }
+  ValueId row_position() { return input("at", {batch()}, DType::i32); }
 
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }
 

@@ -323,10 +323,18 @@ Graphs build_scoring(const config::Settings& s, int64_t batch, int64_t sequence)
   return graphs;
 }
 
-Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt, int64_t cache) {
+namespace {
+
+void require_next(const config::Settings& s) {
   if (config::objective(s.model) != config::Objective::next)
     throw base::UserError("generate", "a {} model with the objective \"{}\" does not continue texts; \"next\" does",
                           s.model.family, s.model.objective);
+}
+
+}  // namespace
+
+Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt, int64_t cache) {
+  require_next(s);
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   graphs.prefill = generation_graph(s, *graphs.states, "prefill",
@@ -336,14 +344,28 @@ Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt
   return graphs;
 }
 
-Graphs build_serving(const config::Settings& s, int64_t prompt, int64_t cache) {
-  Graphs graphs = build_generation(s, 1, prompt, cache);
-  Graph g = empty("score", *graphs.states);
-  const Pass pass = {.purpose = Purpose::prefill, .batch = 1, .sequence = prompt, .cache = cache, .lora = &s.lora};
-  Builder b(g, *graphs.states, s.model, pass, dtype_of(s));
-  const Trunk trunk = family(s.model.family).build(b);
-  g.make("output", {logits(g, trunk, trunk.x, "batch seq vocab")}, {}, {{"name", "logits"}});
-  graphs.score = std::move(g);
+Graphs build_serving(const config::Settings& s, int64_t texts, int64_t rows, int64_t cache) {
+  require_next(s);
+  Graphs graphs;
+  graphs.states = std::make_unique<StateTable>();
+  const auto build = [&](const std::string& name, Purpose purpose, int64_t batch, bool all) {
+    const Pass pass = {
+        .purpose = purpose, .batch = batch, .sequence = 1, .cache = cache, .texts = texts, .lora = &s.lora};
+    Graph g = empty(name, *graphs.states);
+    require_sizes(s.model);
+    Builder b(g, *graphs.states, s.model, pass, dtype_of(s));
+    const Trunk trunk = family(s.model.family).build(b);
+    if (all) {
+      g.make("output", {logits(g, trunk, trunk.x, "batch seq vocab")}, {}, {{"name", "logits"}});
+    } else {
+      const ValueId x = g.op("take_rows", {trunk.x, b.input("rows", {{"row", std::min(texts, batch)}}, DType::i32)});
+      g.make("output", {logits(g, trunk, x, "row vocab")}, {}, {{"name", "logits"}});
+    }
+    return g;
+  };
+  graphs.prefill = build("prefill", Purpose::prefill, rows, false);
+  graphs.score = build("score", Purpose::prefill, rows, true);
+  graphs.decode = build("decode", Purpose::decode, texts, false);
   return graphs;
 }
 

@@ -89,8 +89,10 @@ Graphs build_scoring(const config::Settings& settings, int64_t batch, int64_t se
 // output "logits" is [batch vocab]. UserError for a model that does not predict the next token.
 Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
 
-// The same for one text with a third list, score: as prefill, but its output "logits" is [batch seq vocab], of all
-// positions.
-Graphs build_serving(const config::Settings& settings, int64_t prompt, int64_t cache);
+// The same for `texts` texts with caches of their own, whose rows a pass takes in any mixture: decode of `texts` rows,
+// prefill of `rows`, one token each, by the inputs tokens [batch 1], text and at [batch]; their output "logits" is [row
+// vocab], of the rows of the batch that the input "rows" names, at most `texts`. A third list, score, is as prefill, but
+// its output is [batch seq vocab], of all rows. UserError as above.
+Graphs build_serving(const config::Settings& settings, int64_t texts, int64_t rows, int64_t cache);
 
 }  // namespace kintsugi::models

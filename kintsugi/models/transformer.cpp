@@ -61,7 +61,10 @@ ValueId embedded(Builder& b) {
   ValueId x = g.op("embedding", {b.input("tokens"), table});
   const double scale = m.embed_scale > 0.0 ? m.embed_scale : std::sqrt(static_cast<double>(m.embed));
   if (scale != 1.0) x = g.op("scale", {x}, {{"by", scale}});
-  if (learned) x = g.add({x, g.op("position", {positions}, {{"length", b.pass().sequence}})});
+  const tensor::Attributes length = {{"length", b.pass().sequence}};
+  if (learned)
+    x = g.add({x, b.has_positions() ? g.op("position_at", {positions, b.row_position()}, length)
+                                    : g.op("position", {positions}, length)});
   if (m.token_types > 0) {
     const ValueId types =
         b.weight("embedding.types", {{"type", m.token_types}, b.embed()}, {Init::Kind::normal, b.deviation()}, true);

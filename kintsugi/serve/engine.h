@@ -1,48 +1,47 @@
-// The model's side of the server: all ranks make the texts of a queue, one after the other.
+// The model's side of the server: all ranks generate the texts of a queue, as many at the same time as there are slots.
 #pragma once
 
-#include <functional>
-#include <span>
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/evaluate/slots.h"
 #include "kintsugi/run/executor.h"
 #include "kintsugi/serve/job.h"
 
 namespace kintsugi::serve {
 
-// Scores a token by the logits [vocab] before it, with the `top` most likely ones. In double precision.
-TokenScore score_token(std::span<const float> logits, int32_t id, int64_t top);
-
-// Runs the lists prefill, score and decode of a program of models::build_serving.
 class Engine {
  public:
-  // Both must outlive it. All ranks construct theirs together.
+  // Of a program of models::build_serving. Both must outlive it. All ranks construct theirs together.
   Engine(run::Executor& executor, comm::Communicator& all);
 
-  // Makes the texts of the queue until it is closed and empty. All ranks call it together; rank 0 gives the queue, the
-  // others null.
+  // Generates the texts of the queue until it is closed and empty. All ranks call it together; rank 0 gives the queue,
+  // the others null.
   void run(JobQueue* queue);
 
-  int64_t capacity() const { return capacity_; }  // tokens of a text, its prompt included
+  int64_t capacity() const { return slots_.capacity(); }  // tokens of a text, its prompt included
+  int64_t num_slots() const { return slots_.size(); }
 
  private:
   struct Command;
+  struct Running {
+    std::shared_ptr<Job> job;  // null: the slot is free, or on a rank other than 0
+    std::vector<TokenScore> prompt;
+    bool prompt_read = false, ended = false;
+  };
 
-  void make(const Generation& g, Job* job);
-  void read_prompt(const Generation& g, Job* job);
-  void run_list(program::Step step, std::span<const int32_t> ids, int64_t position, int64_t columns);
-  std::span<const float> logits_row(int64_t row);
-  std::vector<TokenScore> shared_scores(std::span<const int32_t> ids, std::span<const int64_t> rows, int64_t top);
-  int64_t of_rank_0(int64_t value);
+  Command next_command(JobQueue& queue);
+  void share(Command& command);
+  void apply(const Command& command);
+  void deliver(evaluate::Slots::Found found);
+  void end_jobs();
 
-  run::Executor& executor_;
   comm::Communicator& all_;
-  int from_ = 0;  // the first rank that has the logits
-  int64_t capacity_ = 0, chunk_ = 0;
-  program::Step step_ = program::Step::prefill;  // the last
-  std::vector<int32_t> tokens_;
-  std::vector<float> row_;
+  evaluate::Slots slots_;
+  JobQueue* queue_ = nullptr;
+  std::vector<Running> running_;  // by slot
 };
 
 }  // namespace kintsugi::serve

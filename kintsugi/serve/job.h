@@ -11,20 +11,11 @@
 #include <vector>
 
 #include "kintsugi/evaluate/draw.h"
+#include "kintsugi/evaluate/token_score.h"
 
 namespace kintsugi::serve {
 
-// A token with the log-probability that the model gives it after the tokens before it.
-struct TokenScore {
-  struct Alternative {
-    int32_t id = 0;
-    double log_probability = 0;
-  };
-
-  int32_t id = 0;
-  std::optional<double> log_probability = {};  // nothing for the first of a text, and where none is asked for
-  std::vector<Alternative> top = {};           // the most likely tokens there, the most likely first
-};
+using evaluate::TokenScore;
 
 struct Generation {
   std::vector<int32_t> prompt;  // not empty; with max_tokens it fits into the caches

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -170,19 +169,6 @@ TEST_F(ServiceTest, AnswersToDamagedRequests) {
   EXPECT_GT(good, 500u);
   EXPECT_EQ(post(service, "/v1/completions", {{"model", "m"}, {"prompt", "a"}})["choices"][0]["text"],
             "texttexttexttext");
-}
-
-TEST(ScoreToken, ByTheLogitsBeforeIt) {
-  const std::vector<float> logits = {1, 3, 3, -2};
-  const TokenScore score = score_token(logits, 0, 3);
-  const double lse = std::log(std::exp(1.0) + 2 * std::exp(3.0) + std::exp(-2.0));
-  EXPECT_DOUBLE_EQ(*score.log_probability, 1 - lse);
-  ASSERT_EQ(score.top.size(), 3u);
-  EXPECT_EQ(score.top[0].id, 1);  // the first of equals
-  EXPECT_EQ(score.top[1].id, 2);
-  EXPECT_EQ(score.top[2].id, 0);
-  EXPECT_EQ(*score.log_probability, score.top[2].log_probability);
-  EXPECT_TRUE(score_token(logits, 1, 0).top.empty());
 }
 
 }  // namespace kintsugi::serve::service_test

@@ -53,11 +53,11 @@ inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t
   for (uint32_t* word : {t.block_low, t.block_high, t.word}) std::fill_n(word, kTileQueries, 0);
   for (int64_t i = 0; i < q.count; ++i) {
     const int64_t at = (q.begin + i) / s.group, g = (q.begin + i) % s.group;
-    if (s.query_place[at] < 0 || s.batch_place[b] < 0 || s.kv_head_place[head] < 0 || s.group_place[g] < 0) {
+    if (s.query_place[at] < 0 || s.is_padding(b) || s.kv_head_place[head] < 0 || s.group_place[g] < 0) {
       q.start_high = INT32_MAX;  // padding sees nothing
       continue;
     }
-    const int64_t place = s.query_place[at];
+    const int64_t place = s.query_place[at] + (s.at ? s.at[b] : 0);
     t.start[i] = s.starts ? std::max(0, s.starts[b * s.seq + at]) : 0;
     t.last[i] = s.causal ? static_cast<int32_t>(place) : INT32_MAX;
     if (s.window > 0) {

@@ -117,7 +117,10 @@ int64_t attention_workspace(const KernelShapes& shapes) {
 }
 
 void attention(const KernelCall& call) {
-  const AttentionSetting s = attention_setting(call, false);
+  attend(call, attention_setting(call, false));
+}
+
+void attend(const KernelCall& call, const AttentionSetting& s) {
   if (is_few(s)) return attend_few(call, s);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
   // Whole heads for each thread where all get as many, or have enough; else tiles, of which the last come first, since

@@ -103,9 +103,15 @@ RowEnd end_of_row(const AttentionSetting& s, const AttentionScratch& t, int64_t 
 }
 
 AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scratch& scratch) {
+  const tensor::Shape& q = o.ins[AttentionIn::kQ].shape;
+  return take_attention(o, q.size("batch"), q.size("seq"), grad, threads, scratch);
+}
+
+AttentionSetting take_attention(const Operands& o, int64_t batch, int64_t seq, bool grad, int threads,
+                                Scratch& scratch) {
   const tensor::Shape &q = o.ins[AttentionIn::kQ].shape, &k = o.ins[AttentionIn::kK].shape;
   AttentionSetting s = {};
-  s.batch = q.size("batch"), s.seq = q.size("seq"), s.key_seq = k.size("key_seq");
+  s.batch = batch, s.seq = seq, s.key_seq = k.size("key_seq");
   s.kv_heads = q.size("kv_heads"), s.group = q.size("group"), s.head_dim = q.size("head_dim");
   s.scale = static_cast<float>(o.attributes.number("scale"));
   s.softcap = static_cast<float>(o.attributes.number_or("softcap", 0.0));
@@ -139,28 +145,11 @@ AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scrat
   return s;
 }
 
-AttentionSetting attention_setting(const KernelCall& call, bool grad) {
-  Scratch scratch(call.workspace);
-  AttentionSetting s =
-      take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, call.team.size(), scratch);
-  s.starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kStarts].data);  // or null
-  s.key_starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kKeyStarts].data);
-  base::require(!s.key_starts || s.starts, "attention", "key_starts without starts");
-  fill_places(call.index("seq"), s.query_place);
+void fill_keys(const KernelCall& call, AttentionSetting& s) {
   fill_places(call.index("key_seq"), s.key_place);
-  fill_places(call.index("batch"), s.batch_place);
   fill_places(call.index("kv_heads"), s.kv_head_place);
   fill_places(call.index("group"), s.group_place);
   s.whole_keys = call.index("key_seq").whole();
-  if (s.dropout > 0) {
-    s.random_key = random_key(call.numbers.seed, call.attributes.text("key"));
-    s.random_step = static_cast<uint64_t>(call.numbers.step);
-    s.whole_seq = call.index("seq").whole();
-    s.whole_kv_heads = call.index("kv_heads").whole();
-    s.whole_group = call.index("group").whole();
-    for (int64_t b = 0; b < s.batch; ++b)
-      if (s.batch_place[b] >= 0) s.batch_place[b] += static_cast<int32_t>(call.numbers.batch_offset);
-  }
   for (int64_t t = 0; t < s.num_key_tiles(); ++t) {
     KeyTile tile{INT32_MAX, -1, false};
     for (int64_t i = t * kTileKeys; i < std::min(s.key_seq, (t + 1) * kTileKeys); ++i) {
@@ -169,6 +158,27 @@ AttentionSetting attention_setting(const KernelCall& call, bool grad) {
       if (place >= 0) tile.low = std::min(tile.low, place), tile.high = std::max(tile.high, place);
     }
     s.key_tiles[t] = tile;
+  }
+}
+
+AttentionSetting attention_setting(const KernelCall& call, bool grad) {
+  Scratch scratch(call.workspace);
+  AttentionSetting s =
+      take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, call.team.size(), scratch);
+  s.starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kStarts].data);  // or null
+  s.key_starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kKeyStarts].data);
+  base::require(!s.key_starts || s.starts, "attention", "key_starts without starts");
+  fill_places(call.index("seq"), s.query_place);
+  fill_places(call.index("batch"), s.batch_place);
+  fill_keys(call, s);
+  if (s.dropout > 0) {
+    s.random_key = random_key(call.numbers.seed, call.attributes.text("key"));
+    s.random_step = static_cast<uint64_t>(call.numbers.step);
+    s.whole_seq = call.index("seq").whole();
+    s.whole_kv_heads = call.index("kv_heads").whole();
+    s.whole_group = call.index("group").whole();
+    for (int64_t b = 0; b < s.batch; ++b)
+      if (s.batch_place[b] >= 0) s.batch_place[b] += static_cast<int32_t>(call.numbers.batch_offset);
   }
   if (s.key_starts) fill_start_ranges(s);
   if (std::find(s.key_place, s.key_place + s.key_seq, 0) == s.key_place + s.key_seq) {

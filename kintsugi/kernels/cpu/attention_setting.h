@@ -66,6 +66,9 @@ struct AttentionSetting {
   int64_t window;                       // 0: none
   const int32_t* starts = nullptr;      // [batch seq], or none
   const int32_t* key_starts = nullptr;  // [batch key_seq], or none
+  // Of attention_at, both [batch]: whose keys and values a row sees, and what is added to its query places; -1: padding.
+  const int32_t* text = nullptr;
+  const int32_t* at = nullptr;
   double dropout;
   std::array<uint32_t, 2> random_key;
   uint64_t random_step;
@@ -90,7 +93,11 @@ struct AttentionSetting {
   int64_t row_of(int64_t b, int64_t head, int64_t query) const {
     return ((b * seq + query / group) * kv_heads + head) * group + query % group;
   }
-  int64_t key_row(int64_t b, int64_t key, int64_t head) const { return (b * key_seq + key) * kv_heads + head; }
+  int64_t key_row(int64_t b, int64_t key, int64_t head) const {
+    if (text) b = std::max(text[b], 0);
+    return (b * key_seq + key) * kv_heads + head;
+  }
+  bool is_padding(int64_t b) const { return batch_place[b] < 0 || (text && (text[b] < 0 || at[b] < 0)); }
 };
 
 inline base::Range keys_of_block(const AttentionSetting& s, int64_t block) {
@@ -110,8 +117,17 @@ RowEnd end_of_row(const AttentionSetting& s, const AttentionScratch& t, int64_t 
 
 // Cuts the workspace into arrays; only measures if the scratch has no memory. `grad`: what the gradient needs.
 AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scratch& scratch);
+// The same of `batch` samples of `seq` queries, by the other sizes of the operands.
+AttentionSetting take_attention(const Operands& o, int64_t batch, int64_t seq, bool grad, int threads,
+                                Scratch& scratch);
+
+// Fills what a setting knows of its keys and heads.
+void fill_keys(const KernelCall& call, AttentionSetting& s);
 
 // Fills the setting of a call of attention or of its gradient, whose first operands are the same.
 AttentionSetting attention_setting(const KernelCall& call, bool grad);
+
+// Attention with a setting; of the call, the operands of AttentionIn and AttentionOut.
+void attend(const KernelCall& call, const AttentionSetting& s);
 
 }  // namespace kintsugi::kernels::cpu

@@ -148,6 +148,13 @@ void sgd(const KernelCall& call);
 bool sgd_takes(const Operands& o);
 
 void cache_write(const KernelCall& call);
+void cache_write_at(const KernelCall& call);
+void attention_at(const KernelCall& call);
+int64_t attention_at_workspace(const KernelShapes& shapes);
+void rotary_at(const KernelCall& call);
+int64_t rotary_at_workspace(const KernelShapes& shapes);
+void position_at(const KernelCall& call);
+void take_rows(const KernelCall& call);
 void take(const KernelCall& call);
 
 void stack(const KernelCall& call);

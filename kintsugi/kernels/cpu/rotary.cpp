@@ -61,24 +61,26 @@ int64_t rotary_workspace(const KernelShapes& shapes) {
   return scratch.bytes();
 }
 
-// x: [batch seq ... head_dim]
-void rotary(const KernelCall& call) {
+namespace {
+
+// Turns the heads of `tokens` rows of x, row i by the angles of entry i % entries of the table, at position at(entry).
+template <typename At>
+void turn_tokens(const KernelCall& call, int64_t entries, const At& at) {
   const tensor::Shape& x = call.ins[0].shape();
-  const int64_t head_dim = x.size("head_dim"), seq = x.size("seq");
+  const int64_t head_dim = x.size("head_dim");
   const RotaryFrequencies frequencies(call.attributes, head_dim);
   const int64_t half = frequencies.dims() / 2;
   const double magnitude = frequencies.magnitude();
   const int64_t at_position = x.stride(static_cast<size_t>(x.find("seq")));  // elements of one position
   const double direction = call.attributes.integer("inverse") != 0 ? -1 : 1;
   const bool interleaved = call.attributes.integer("interleaved") != 0;
-  const tensor::DimIndex& index = call.index("seq");
   Scratch scratch(call.workspace);
-  float *cosine = scratch.take<float>(seq * half), *sine = scratch.take<float>(seq * half);
+  float *cosine = scratch.take<float>(entries * half), *sine = scratch.take<float>(entries * half);
   call.team.for_shares(half, 1, [&](base::Range r, int) {
     for (int64_t i = r.begin; i < r.end; ++i) {
       const double frequency = frequencies[i];
-      for (int64_t s = 0; s < seq; ++s) {
-        const double angle = direction * static_cast<double>(index[s]) * frequency;
+      for (int64_t s = 0; s < entries; ++s) {
+        const double angle = direction * static_cast<double>(at(s)) * frequency;
         cosine[s * half + i] = static_cast<float>(magnitude * std::cos(angle));
         sine[s * half + i] = static_cast<float>(magnitude * std::sin(angle));
       }
@@ -87,10 +89,37 @@ void rotary(const KernelCall& call) {
   const auto turn = HWY_DYNAMIC_DISPATCH(turn_position);
   call.team.for_shares(x.elements() / at_position, 1, [&](base::Range r, int) {
     for (int64_t i = r.begin; i < r.end; ++i) {
-      const int64_t s = i % seq;
+      const int64_t s = i % entries;
       turn(call, i * at_position,
            {at_position / head_dim, head_dim, half, interleaved, cosine + s * half, sine + s * half});
     }
+  });
+}
+
+}  // namespace
+
+// x: [batch seq ... head_dim]
+void rotary(const KernelCall& call) {
+  const tensor::DimIndex& index = call.index("seq");
+  turn_tokens(call, call.ins[0].size("seq"), [&](int64_t s) { return index[s]; });
+}
+
+int64_t rotary_at_workspace(const KernelShapes& shapes) {
+  const tensor::Shape& x = shapes.ins[0]->shape;
+  const int64_t half = rotary_dims(shapes.attributes, x.size("head_dim")) / 2;
+  Scratch scratch;
+  scratch.take<float>(x.size("batch") * x.size("seq") * half);
+  scratch.take<float>(x.size("batch") * x.size("seq") * half);
+  return scratch.bytes();
+}
+
+// x: [batch seq ... head_dim], at: [batch]
+void rotary_at(const KernelCall& call) {
+  const int64_t seq = call.ins[0].size("seq");
+  const auto at = call.ins[1].as<int32_t>();
+  turn_tokens(call, call.ins[0].size("batch") * seq, [&](int64_t i) {
+    const int64_t first = at[static_cast<size_t>(i / seq)];
+    return first < 0 ? 0 : first + i % seq;
   });
 }
 

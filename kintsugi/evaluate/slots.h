@@ -1,0 +1,103 @@
+// Texts that a model continues at the same time, each in a slot of the caches: they begin and end independently of each
+// other, at any pass. A pass takes the next token of every text that is generated, and parts of prompts in the rows that
+// are left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/evaluate/draw.h"
+#include "kintsugi/evaluate/token_score.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::evaluate {
+
+struct SlotText {
+  std::vector<int32_t> prompt;  // not empty
+  SampleOptions sample = {};
+  uint64_t stream = 0;        // of its random numbers
+  int64_t top = -1;           // log-probabilities, with so many alternatives; -1: none
+  bool score_prompt = false;  // those of the prompt's tokens too
+};
+
+class Slots {
+ public:
+  // Runs the lists of a program of models::build_serving. All ranks construct theirs and call its functions together,
+  // with the same arguments; `all` null: one rank. Both must outlive it.
+  explicit Slots(run::Executor& executor, comm::Communicator* all = nullptr);
+
+  int64_t size() const { return static_cast<int64_t>(slots_.size()); }
+  int64_t capacity() const { return capacity_; }  // positions of a slot
+  int64_t num_active() const;
+  bool active(int64_t slot) const { return at(slot).active; }
+
+  // The free slot in which this prompt has the least to read: one that holds the longest beginning of it, of several
+  // the one that was used least recently. Nothing: all are in use.
+  std::optional<int64_t> free_slot(std::span<const int32_t> prompt) const;
+  // The same among some slots, at least one.
+  int64_t best_of(std::span<const int64_t> slots, std::span<const int32_t> prompt) const;
+  // A free slot; what it holds of the prompt's beginning is not read again, unless the prompt is scored.
+  void begin(int64_t slot, SlotText text);
+  void end(int64_t slot);
+
+  // A token that a pass has found, in this order for each slot: scores of the prompt's tokens from the second on, if
+  // they are asked for, then each drawn token.
+  struct Found {
+    int64_t slot = 0;
+    bool of_prompt = false;
+    TokenScore token;
+  };
+  // One pass over all active slots, of which there must be one. When the caches of a text are full, its last half is
+  // read again, as if it were the prompt.
+  std::vector<Found> step();
+
+  int64_t tokens_reused() const { return reused_; }  // of prompts, which were in a slot
+
+ private:
+  struct Slot {
+    bool active = false;
+    SlotText text;
+    std::vector<int32_t> ids;     // the prompt and what was drawn
+    std::vector<int32_t> cached;  // the tokens in its caches, from position 0 on
+    size_t first = 0;             // cached[0] is ids[first]
+    uint64_t order = 0;           // of the last begin() or end()
+
+    size_t pending() const { return ids.size() - first - cached.size(); }
+    bool scores() const { return text.score_prompt && first + cached.size() + 1 < text.prompt.size(); }
+  };
+  // Consecutive tokens of a slot in a pass.
+  struct Part {
+    int64_t slot = 0;
+    size_t row = 0, count = 0;  // rows of the batch
+    size_t from = 0;            // the first token, in ids
+    bool draws = false;
+  };
+
+  const Slot& at(int64_t slot) const;
+  std::vector<Part> choose_parts();
+  void run(program::Step step, size_t rows, std::span<const Part> parts);
+  static std::vector<float> logits_row(const tensor::View& out, size_t row);
+  std::vector<Found> find_tokens(program::Step step, std::span<const Part> parts);
+
+  run::Executor& executor_;
+  comm::Communicator* all_;
+  int from_ = 0;  // the first rank that has the logits
+  int64_t capacity_ = 0;
+  size_t chunk_ = 0;  // rows of the lists prefill and score
+  uint64_t order_ = 0;
+  int64_t reused_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<int32_t> tokens_, text_, at_, rows_;
+};
+
+// Continues the prompts (none empty, the same on all ranks) in the slots, which are free, in their order: a text begins
+// as soon as a slot is free. next(text, id) is called with each drawn id on every rank; the text ends where it returns
+// false on any. Text i draws from stream i.
+void continue_in_slots(Slots& slots, comm::Communicator* all, std::span<const std::vector<int32_t>> prompts,
+                       const SampleOptions& options, const std::function<bool(size_t text, int32_t id)>& next);
+
+}  // namespace kintsugi::evaluate

@@ -1,0 +1,214 @@
+// Rows of a batch with positions of their own: texts in slots that begin and end at any pass are the texts that each
+// prompt has alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/slots.h"
+#include "tests/small_model.h"
+
+namespace kintsugi::tests::seams_serving_test {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+constexpr int64_t kSlots = 3, kRows = 7;
+
+// Weights large enough that logits differ.
+void grow_weights(run::Executor& executor) {
+  executor.initialize(3);
+  for (const program::StateInfo& info : executor.program().states)
+    if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {
+      std::vector<double> x = values(executor.state(info.name));
+      for (double& e : x) e *= 8;
+      put(executor.state(info.name), x);
+    }
+}
+
+std::vector<Ids> some_prompts(const config::Settings& s) {
+  std::mt19937 random(7);
+  std::vector<Ids> prompts;
+  for (const size_t length : {5, 1, 11, 3, 8, 2, 14, 1}) {
+    Ids ids(length);
+    for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(s.model.vocab));
+    prompts.push_back(ids);
+  }
+  return prompts;
+}
+
+// Text i has 1 + 3 i % 11 tokens: some are longer than the caches.
+int64_t length_of(size_t text) { return 1 + static_cast<int64_t>(3 * text % 11); }
+
+struct Case {
+  std::string family, dtype, kernels;
+};
+
+struct Texts {
+  explicit Texts(const Case& c) : s(small_model(c.family, c.dtype)) {
+    s.parallel.device = c.kernels;
+    kernels = compile::kernels_of(s);
+    prompts = some_prompts(s);
+  }
+
+  std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
+    auto executor = std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, 1), *kernels, team);
+    grow_weights(*executor);
+    return executor;
+  }
+
+  // By the lists that take one position for a whole batch.
+  std::vector<Ids> alone(const evaluate::SampleOptions& how) {
+    const auto executor = load(models::build_generation(s, 1, 6, s.model.context));
+    evaluate::Generator generator(*executor);
+    std::vector<Ids> made(prompts.size());
+    for (size_t i = 0; i < prompts.size(); ++i)
+      generator.generate(prompts[i], how, [&](int32_t id) {
+        made[i].push_back(id);
+        return std::ssize(made[i]) < length_of(i);
+      });
+    return made;
+  }
+
+  std::vector<Ids> in_slots(const evaluate::SampleOptions& how) {
+    const auto executor = load(models::build_serving(s, kSlots, kRows, s.model.context));
+    evaluate::Slots slots(*executor);
+    std::vector<Ids> made(prompts.size());
+    evaluate::continue_in_slots(slots, nullptr, prompts, how, [&](size_t text, int32_t id) {
+      made[text].push_back(id);
+      return std::ssize(made[text]) < length_of(text);
+    });
+    return made;
+  }
+
+  config::Settings s;
+  std::unique_ptr<kernels::KernelSet> kernels;
+  base::ThreadTeam team{2};
+  std::vector<Ids> prompts;
+};
+
+TEST(Serving, TextsInSlotsAreThoseOfTheirPromptsAlone) {
+  for (const Case& c : std::vector<Case>{{"gpt", "fp64", "reference"},
+                                         {"llama", "fp64", "reference"},
+                                         {"mixtral", "fp64", "reference"},
+                                         {"gpt", "fp32", "cpu"},
+                                         {"llama", "fp32", "cpu"},
+                                         {"gemma3", "fp32", "cpu"}}) {
+    SCOPED_TRACE(c.family + " " + c.dtype);
+    Texts t(c);
+    EXPECT_EQ(t.in_slots({.temperature = 0}), t.alone({.temperature = 0}));
+  }
+}
+
+// Each text draws from its own stream, whichever slot it is in.
+TEST(Serving, DrawnTextsDoNotDependOnTheOthers) {
+  Texts t({"llama", "fp64", "reference"});
+  const evaluate::SampleOptions how = {.temperature = 0.8, .top_k = 20, .seed = 5};
+  const std::vector<Ids> together = t.in_slots(how);
+  for (size_t i = 0; i < t.prompts.size(); ++i) {
+    const auto executor = t.load(models::build_serving(t.s, kSlots, kRows, t.s.model.context));
+    evaluate::Slots slots(*executor);
+    slots.begin(1, {.prompt = t.prompts[i], .sample = how, .stream = i});
+    Ids made;
+    while (std::ssize(made) < length_of(i))
+      for (const auto& found : slots.step()) made.push_back(found.token.id);
+    EXPECT_EQ(made, together[i]) << "text " << i;
+  }
+}
+
+// The bits of every logit and of every state of the caches, not of the choices alone: with the reference kernels a text
+// that shares its passes with others has the log-probabilities of the text alone.
+TEST(Serving, LogProbabilitiesHaveTheBitsOfTheTextAlone) {
+  for (const char* family : {"gpt", "llama"}) {
+    Texts t({family, "fp32", "reference"});
+    const auto together = t.load(models::build_serving(t.s, kSlots, kRows, t.s.model.context)),
+               single = t.load(models::build_serving(t.s, kSlots, kRows, t.s.model.context));
+    evaluate::Slots all(*together), one(*single);
+    const auto text = [&](size_t i) {
+      return evaluate::SlotText{.prompt = t.prompts[i], .sample = {.temperature = 0}, .top = 2, .score_prompt = true};
+    };
+    std::map<int64_t, std::vector<std::pair<int32_t, double>>> made;
+    for (int64_t slot = 0; slot < kSlots; ++slot) all.begin(slot, text(static_cast<size_t>(slot)));
+    for (int pass = 0; pass < 6; ++pass)
+      for (const auto& f : all.step()) made[f.slot].emplace_back(f.token.id, *f.token.log_probability);
+    for (int64_t slot = 0; slot < kSlots; ++slot) {
+      one.begin(0, text(static_cast<size_t>(slot)));
+      std::vector<std::pair<int32_t, double>> alone;
+      while (alone.size() < made[slot].size())
+        for (const auto& f : one.step()) alone.emplace_back(f.token.id, *f.token.log_probability);
+      one.end(0);
+      alone.resize(made[slot].size());
+      EXPECT_EQ(alone, made[slot]) << family << ", slot " << slot;
+      EXPECT_GT(made[slot].size(), 2u);
+    }
+  }
+}
+
+TEST(Serving, ASlotReadsWhatItHoldsOfAPromptOnce) {
+  Texts t({"llama", "fp64", "reference"});
+  const auto executor = t.load(models::build_serving(t.s, kSlots, kRows, t.s.model.context));
+  evaluate::Slots slots(*executor);
+  const Ids& prompt = t.prompts[2];
+  const auto continued = [&](const Ids& given) {
+    const int64_t slot = *slots.free_slot(given);
+    slots.begin(slot, {.prompt = given, .sample = {.temperature = 0}});
+    Ids made;
+    while (made.size() < 3)
+      for (const auto& found : slots.step()) made.push_back(found.token.id);
+    slots.end(slot);
+    return made;
+  };
+  const Ids first = continued(prompt);
+  EXPECT_EQ(slots.tokens_reused(), 0);
+  continued(t.prompts[0]);  // another slot
+  Ids longer = prompt;
+  longer.insert(longer.end(), first.begin(), first.begin() + 1);
+  const Ids rest = continued(longer);
+  EXPECT_EQ(slots.tokens_reused(), std::ssize(prompt));
+  EXPECT_EQ(Ids(first.begin() + 1, first.end()), Ids(rest.begin(), rest.begin() + 2));
+  EXPECT_EQ(continued(prompt), first);  // the last token is read for its logits
+  EXPECT_EQ(slots.tokens_reused(), 2 * std::ssize(prompt) - 1);
+}
+
+// Layouts: the same texts in each.
+TEST(Serving, EveryLayoutMakesTheSameTexts) {
+  Texts t({"llama", "fp64", "reference"});
+  const std::vector<Ids> want = t.in_slots({.temperature = 0});
+  using P = config::Parallel;
+  for (const auto& [name, set] : std::vector<std::pair<const char*, void (*)(P&)>>{
+           {"data 2", [](P& p) { p.ranks = p.data = 2; }},
+           {"data 4, zero 3", [](P& p) { p.ranks = p.data = 4, p.zero = 3; }},
+           {"tensor 2", [](P& p) { p.ranks = p.tensor = 2; }},
+           {"pipe 2", [](P& p) { p.ranks = p.pipe = 2; }},
+           {"pipe 2, tensor 2", [](P& p) { p.ranks = 4, p.pipe = p.tensor = 2; }}}) {
+    SCOPED_TRACE(name);
+    config::Settings s = t.s;
+    set(s.parallel);
+    std::vector<Ids> made(t.prompts.size());
+    comm::run_ranks(static_cast<int>(s.parallel.ranks), [&](comm::World& world) {
+      const auto set_of = compile::kernels_of(s);
+      base::ThreadTeam team{1};
+      const models::Graphs graphs = models::build_serving(s, kSlots, kRows, s.model.context);
+      run::Executor executor(compile::program_of_rank(compile::checked_programs(graphs, s, *set_of), world.rank()),
+                             *set_of, team, &world);
+      grow_weights(executor);
+      const auto all = comm::group_of_all(world);
+      evaluate::Slots slots(executor, all.get());
+      evaluate::continue_in_slots(slots, all.get(), t.prompts, {.temperature = 0}, [&](size_t text, int32_t id) {
+        static thread_local int unused = 0;
+        (void)unused;
+        if (world.rank() != 0) return true;
+        made[text].push_back(id);
+        return std::ssize(made[text]) < length_of(text);
+      });
+    });
+    EXPECT_EQ(made, want);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::seams_serving_test
