@@ -1,17 +1,108 @@
 #include "kintsugi/evaluate/draw.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/random.h"
 
 namespace kintsugi::evaluate {
 
+namespace {
+
+// The fewest of the ids, the most likely first, whose probabilities add up to top_p of the sum over all of them.
+void keep_top_p(const Logits& logits, double scale, double top_p, std::vector<int64_t>& ids) {
+  const auto before = [&](int64_t a, int64_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); };
+  const auto largest = *std::ranges::min_element(ids, before);
+  const auto weight = [&](int64_t id) {
+    return std::exp((static_cast<double>(logits[id]) - static_cast<double>(logits[largest])) * scale);
+  };
+  double all = 0, sum = 0;
+  for (const int64_t id : ids) all += weight(id);
+  // Nearly always a few are enough, so that not all are sorted.
+  size_t sorted = 0, kept = 0;
+  while (kept < ids.size() && sum < top_p * all) {
+    if (kept == sorted) {
+      const size_t next = std::min(ids.size(), std::max<size_t>(64, 8 * sorted));
+      const auto at = [&](size_t i) { return ids.begin() + static_cast<std::ptrdiff_t>(i); };
+      if (next < ids.size()) std::nth_element(at(sorted), at(next), ids.end(), before);
+      std::sort(at(sorted), at(next), before);
+      sorted = next;
+    }
+    sum += weight(ids[kept++]);
+  }
+  ids.resize(std::max<size_t>(kept, 1));
+}
+
+// Those that may be drawn, of logits that are numbers above -infinity.
+std::vector<int64_t> candidates(const Logits& logits, double scale, const SampleOptions& o) {
+  std::vector<int64_t> ids;
+  if (o.top_k > 0 && o.top_k < logits.count) {
+    ids = kernels::cpu::most_likely(logits, o.top_k);
+  } else {
+    for (int64_t i = 0; i < logits.count; ++i)
+      if (logits[i] > -std::numeric_limits<float>::infinity()) ids.push_back(i);
+  }
+  if (ids.empty()) return {kernels::cpu::most_likely(logits)};
+  if (o.top_p < 1.0) keep_top_p(logits, scale, o.top_p, ids);
+  if (o.min_p > 0.0) {
+    float most = logits[ids[0]];
+    for (const int64_t id : ids) most = std::max(most, logits[id]);
+    const double least = std::log(o.min_p);
+    std::erase_if(
+        ids, [&](int64_t id) { return (static_cast<double>(logits[id]) - static_cast<double>(most)) * scale < least; });
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::vector<float> changed_logits(const Logits& logits, const SampleOptions& o, std::span<const int32_t> ids,
+                                  size_t prompt) {
+  std::vector<float> changed(static_cast<size_t>(logits.count));
+  for (int64_t i = 0; i < logits.count; ++i) changed[static_cast<size_t>(i)] = logits[i];
+  const auto with = [&](int32_t id, const auto& f) {
+    if (id < 0 || static_cast<size_t>(id) >= changed.size()) return;
+    float& x = changed[static_cast<size_t>(id)];
+    x = static_cast<float>(f(static_cast<double>(x)));
+  };
+  for (const auto& [id, bias] : o.logit_bias) with(id, [&](double x) { return x + bias; });
+  std::vector<int32_t> seen(ids.begin(), ids.end()),
+      drawn(ids.begin() + static_cast<std::ptrdiff_t>(prompt), ids.end());
+  const auto sort_unique = [](std::vector<int32_t>& list) {
+    std::ranges::sort(list);
+    const auto rest = std::ranges::unique(list);
+    list.erase(rest.begin(), rest.end());
+  };
+  if (o.repetition_penalty != 1.0) {
+    sort_unique(seen);
+    for (const int32_t id : seen)
+      with(id, [&](double x) { return x > 0 ? x / o.repetition_penalty : x * o.repetition_penalty; });
+  }
+  if (o.frequency_penalty != 0.0)
+    for (const int32_t id : drawn) with(id, [&](double x) { return x - o.frequency_penalty; });
+  if (o.presence_penalty != 0.0) {
+    sort_unique(drawn);
+    for (const int32_t id : drawn) with(id, [&](double x) { return x - o.presence_penalty; });
+  }
+  return changed;
+}
+
+int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
+                    uint64_t stream) {
+  const uint64_t number = ids.size() - prompt;
+  if (!options.changes_logits()) return sample(logits, options, number, stream);
+  return sample(changed_logits(logits, options, ids, prompt), options, number, stream);
+}
+
 int32_t sample(const Logits& logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
   if (options.temperature <= 0.0) return static_cast<int32_t>(kernels::cpu::most_likely(logits));
   const double scale = std::min(1 / options.temperature, 1e300);
   // Of each number 2^30 blocks of four words.
   const kernels::cpu::Noise noise = {kernels::random_key(options.seed, "generate"), stream, number << 30};
+  if (options.top_p < 1.0 || options.min_p > 0.0)
+    return static_cast<int32_t>(kernels::cpu::draw(logits, scale, noise, candidates(logits, scale, options)));
   const bool all = options.top_k <= 0 || options.top_k >= logits.count;
   return static_cast<int32_t>(
       all ? kernels::cpu::draw(logits, scale, noise)
@@ -55,7 +146,8 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
     for (size_t i = 0; i < rows; ++i) {
       if (!texts[i].needs_one(read)) continue;
       const std::byte* const row = data + i * columns * static_cast<size_t>(tensor::size_of(dtype));
-      next[i] = sample({row, static_cast<int64_t>(ids), dtype}, options, read - texts[i].prompt, texts[i].stream);
+      next[i] = sample_next({row, static_cast<int64_t>(ids), dtype}, options, std::span(texts[i].ids).first(read),
+                            texts[i].prompt, texts[i].stream);
     }
   }
   if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(next)), from_));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/comm/communicator.h"
@@ -11,11 +12,27 @@
 
 namespace kintsugi::evaluate {
 
+// Applied in this order: bias and penalties to the logits, temperature, then the three that leave candidates out.
 struct SampleOptions {
   double temperature = 1.0;  // 0: the most likely token, always
   int64_t top_k = 0;         // 0: all
   uint64_t seed = 1;
   int64_t vocab = 0;  // only ids below it; 0: all
+  // The fewest most likely tokens whose probabilities, after top_k, add up to top_p (Holtzman et al. 2020, "The curious
+  // case of neural text degeneration", section 3.1).
+  double top_p = 1.0;
+  double min_p = 0.0;  // only tokens with at least this share of the probability of the most likely one
+  // Of tokens in the text so far, its prompt included: a positive logit is divided by it, a negative one multiplied
+  // (Keskar et al. 2019, "CTRL", section 4.1).
+  double repetition_penalty = 1.0;
+  // Subtracted from the logits of generated tokens: once, and for each occurrence.
+  double presence_penalty = 0.0, frequency_penalty = 0.0;
+  std::vector<std::pair<int32_t, double>> logit_bias = {};  // added to the logits of some ids
+
+  // Whether logits are changed before a token is chosen, which takes the text so far.
+  bool changes_logits() const {
+    return repetition_penalty != 1.0 || presence_penalty != 0.0 || frequency_penalty != 0.0 || !logit_bias.empty();
+  }
 };
 
 using kernels::cpu::Logits;
@@ -29,6 +46,13 @@ inline int32_t sample(std::span<const float> logits, const SampleOptions& option
                       uint64_t stream = 0) {
   return sample(Logits{logits.data(), std::ssize(logits), tensor::DType::f32}, options, number, stream);
 }
+
+// The logits that `options` make of those given, for a text of `ids`, the first `prompt` of which were given.
+std::vector<float> changed_logits(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids,
+                                  size_t prompt);
+// sample() of the changed logits.
+int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
+                    uint64_t stream);
 
 // A text that is continued, and how far it is.
 struct Text {

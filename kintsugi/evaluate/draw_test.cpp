@@ -132,5 +132,61 @@ TEST(Sample, FollowsTheProbabilities) {
     }
 }
 
+// Which ids can be drawn, over many draws.
+std::set<int32_t> drawn_ids(std::span<const float> logits, SampleOptions options) {
+  std::set<int32_t> ids;
+  for (uint64_t i = 0; i < 3000; ++i) ids.insert(sample(logits, options, i));
+  return ids;
+}
+
+TEST(Sample, TopPAndMinPLeaveOutTheUnlikely) {
+  // Probabilities 0.4, 0.3, 0.2, 0.1.
+  const std::vector<float> logits = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f), -kInfinity};
+  EXPECT_EQ(drawn_ids(logits, {.top_p = 0.39}), (std::set<int32_t>{1}));
+  EXPECT_EQ(drawn_ids(logits, {.top_p = 0.65}), (std::set<int32_t>{1, 3}));
+  EXPECT_EQ(drawn_ids(logits, {.top_p = 0.85}), (std::set<int32_t>{1, 2, 3}));
+  EXPECT_EQ(drawn_ids(logits, {.top_p = 0.95}), (std::set<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(drawn_ids(logits, {.top_k = 2, .top_p = 0.95}), (std::set<int32_t>{1, 3}));
+  EXPECT_EQ(drawn_ids(logits, {.top_k = 3, .top_p = 0.7}), (std::set<int32_t>{1, 3}));  // of what top_k leaves
+  EXPECT_EQ(drawn_ids(logits, {.min_p = 0.8}), (std::set<int32_t>{1}));
+  EXPECT_EQ(drawn_ids(logits, {.min_p = 0.45}), (std::set<int32_t>{1, 2, 3}));
+  EXPECT_EQ(drawn_ids(logits, {.temperature = 0.5, .min_p = 0.45}), (std::set<int32_t>{1, 3}));  // after temperature
+  EXPECT_EQ(sample(logits, {.top_p = 1.0, .min_p = 0.0}, 7), sample(logits, {}, 7));
+}
+
+// The threshold does not depend on how many ids are sorted at a time.
+TEST(Sample, TopPOfManyIdsIsThatOfAllSorted) {
+  const std::vector<float> logits = random_logits(3000, 4);
+  std::vector<double> p(logits.begin(), logits.end());
+  for (double& x : p) x = std::exp(x);
+  const double total = std::accumulate(p.begin(), p.end(), 0.0);
+  for (const double top_p : {0.001, 0.3, 0.9}) {
+    std::vector<size_t> order(p.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    std::set<int32_t> allowed;
+    for (double sum = 0; sum < top_p * total;) {
+      const size_t id = order[allowed.size()];
+      sum += p[id];
+      allowed.insert(static_cast<int32_t>(id));
+    }
+    for (const int32_t id : drawn_ids(logits, {.top_p = top_p})) EXPECT_TRUE(allowed.contains(id)) << id;
+  }
+}
+
+TEST(Sample, PenaltiesAndBiasChangeTheLogits) {
+  const std::vector<float> logits = {2, -2, 1, 0.5, 0};
+  const Logits given = {logits.data(), 5, tensor::DType::f32};
+  const std::vector<int32_t> ids = {0, 1, 0, 2, 2};  // two of them a prompt
+  EXPECT_EQ(changed_logits(given, {.repetition_penalty = 2}, ids, 2), (std::vector<float>{1, -4, 0.5, 0.5, 0}));
+  EXPECT_EQ(changed_logits(given, {.presence_penalty = 0.5}, ids, 2), (std::vector<float>{1.5, -2, 0.5, 0.5, 0}));
+  EXPECT_EQ(changed_logits(given, {.frequency_penalty = 0.5}, ids, 2), (std::vector<float>{1.5, -2, 0, 0.5, 0}));
+  EXPECT_EQ(changed_logits(given, {.logit_bias = {{4, 3}, {0, -1}, {9, 1}}}, ids, 2),
+            (std::vector<float>{1, -2, 1, 0.5, 3}));
+  EXPECT_EQ(sample_next(given, {.temperature = 0, .logit_bias = {{4, 3}}}, ids, 2, 0), 4);
+  EXPECT_EQ(sample_next(given, {.temperature = 0, .repetition_penalty = 8}, ids, 2, 0), 3);
+  EXPECT_EQ(sample_next(given, {.seed = 3}, ids, 2, 1), sample(logits, {.seed = 3}, 3, 1));
+}
+
 }  // namespace
 }  // namespace kintsugi::evaluate::draw_test
