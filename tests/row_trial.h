@@ -100,6 +100,8 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
     if (type.dtype == tensor::DType::i32 && t.attributes.has("capacity") && operand == "slots") {
       const int64_t slots = t.attributes.integer("experts") * t.attributes.integer("capacity");
       ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, -1, slots));
+    } else if (type.dtype == tensor::DType::i32 && (operand == "text" || operand == "rows" || operand == "at")) {
+      ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, -1, operand == "at" ? 8 : 2));
     } else if (type.dtype == tensor::DType::i32 && operand == "counts") {
       ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, 0, 3));
     } else if (type.dtype == tensor::DType::i32 && operand == "experts") {  // of a token different ones

@@ -166,6 +166,21 @@ class RowTrials {
       ins.insert(ins.end(), {g.input("o", q), g.input("lse", lse), g.input("do", q)});
       g.make("attention_grad", ins, {q, k, k, sinks}, attributes);
     }
+    // Rows of several texts.
+    const Type cache = {{{"text", 3}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64},
+               keys = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64},
+               of_row = {{{"batch", 2}}, tensor::DType::i32};
+    const graph::ValueId text = g.input("text", of_row), at = g.input("at", of_row);
+    g.op("cache_write_at", {g.input("cache", cache), g.input("keys", keys), text, at});
+    for (const int64_t window : {0, 2})
+      g.op("attention_at", {g.input("q", q), g.input("k", cache), g.input("v", cache), text, at},
+           {{"causal", int64_t{1}}, {"scale", 0.5}, {"window", window}, {"softcap", 0.7}});
+    for (const int64_t interleaved : {0, 1})
+      g.op("rotary_at", {g.input("q", q), at},
+           {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
+    g.op("position_at", {g.input("table", {{{"position", 9}, {"embed", 6}}, tensor::DType::f64}), at},
+         {{"length", int64_t{5}}});
+    g.op("take_rows", {x, g.input("rows", {{{"row", 3}}, tensor::DType::i32})});
     // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
     g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
     g.op("mask", {x});

@@ -30,7 +30,8 @@ OpRow attention_at() {
               [](Types ins, Types, const Attributes&) {
                 return 2.0 * static_cast<double>(ins["q"].shape.elements() * ins["k"].shape.size("key_seq"));
               },
-          .whole = {"text", "key_seq", "seq", "head_dim"}};
+          .whole = {"text", "key_seq", "seq", "head_dim"},
+          .keeps_zero = true};
 }
 
 OpRow rotary_at() {
@@ -47,19 +48,18 @@ OpRow rotary_at() {
 
 // table [position embed], at [batch] -> [batch seq embed]. The attribute "length" is seq's size.
 OpRow position_at() {
-  return {.kind = "position_at",
-          .ins = {"table", "at"},
-          .outs = {"y"},
-          .family = "position",
-          .infer = [](Types ins, const Attributes& a) -> OutTypes {
-            return {{Shape{{"batch", ins["at"].shape.size("batch")},
-                           {"seq", a.integer("length")},
-                           ins["table"].shape[1]},
-                     ins["table"].dtype}};
-          },
-          .flops = [](Types, Types, const Attributes&) { return 0.0; },
-          .whole = {"position", "seq"},
-          .keeps_zero = true};
+  return {
+      .kind = "position_at",
+      .ins = {"table", "at"},
+      .outs = {"y"},
+      .family = "position",
+      .infer = [](Types ins, const Attributes& a) -> OutTypes {
+        return {{Shape{{"batch", ins["at"].shape.size("batch")}, {"seq", a.integer("length")}, ins["table"].shape[1]},
+                 ins["table"].dtype}};
+      },
+      .flops = [](Types, Types, const Attributes&) { return 0.0; },
+      .whole = {"position", "seq"},
+      .keeps_zero = true};
 }
 
 // x [batch seq embed], rows [row] -> [row embed]: of each the row of the batch, at its last position; -1: zeros

@@ -18,8 +18,8 @@ Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {
       {"batch", 2},    {"seq", 5},       {"key_seq", 7}, {"embed", 6},    {"ffn", 8},   {"vocab", 11},
       {"position", 9}, {"kv_heads", 3},  {"group", 2},   {"head_dim", 4}, {"block", 1}, {"class", 3},
-      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4},
-      {"height", 7},   {"width", 9},     {"channel", 3}, {"filter", 4},   {"moment", 2}};
+      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4},  {"height", 7},
+      {"width", 9},    {"channel", 3},   {"filter", 4},  {"moment", 2},   {"text", 4},  {"row", 3}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -237,6 +237,20 @@ std::vector<Case> cases() {
       {"loss_scale", {s, s, s}, {}, {s, s}, 1},
       {"cache_write", {of(kK), of("batch seq kv_heads head_dim")}, {}, {of(kK)}, 0},
       {"take", {of(kX)}, {}, {of("batch embed")}, 0},
+      {"cache_write_at",
+       {of("text key_seq kv_heads head_dim"), of("batch seq kv_heads head_dim"), of("batch", kI), of("batch", kI)},
+       {},
+       {of("text key_seq kv_heads head_dim")},
+       0},
+      {"attention_at",
+       {of(kQ), of("text key_seq kv_heads head_dim"), of("text key_seq kv_heads head_dim"), of("batch", kI),
+        of("batch", kI)},
+       {},
+       {of(kQ)},
+       2 * 240 * 7},
+      {"rotary_at", {of(kQ), of("batch", kI)}, {}, {of(kQ)}, 3 * 240},
+      {"position_at", {of("position embed"), of("batch", kI)}, {{"length", int64_t{5}}}, {of(kX)}, 0},
+      {"take_rows", {of(kX), of("row", kI)}, {}, {of("row embed")}, 0},
       {"stack", {of(kX)}, {{"dim", "embed"}}, {{{{"part", 2}, {"batch", 2}, {"seq", 5}, {"embed", 3}}, kF}}, 0},
       {"unstack", {{{{"part", 2}, {"batch", 2}, {"seq", 5}, {"embed", 3}}, kI}}, {{"dim", "embed"}}, {of(kX, kI)}, 0},
       {"halo_pack", {of(kX)}, {{"dim", "seq"}}, {{{{"halo", 2}, {"batch", 2}, {"embed", 6}}, kF}}, 0},

@@ -13,11 +13,13 @@ struct RowGroup {
 
 // Rows of one token each: neighbours in a text are one sample, so that a prompt is computed by tiles; between them,
 // rows of different texts are samples of one call.
-RowGroup next_group(std::span<const int32_t> text, std::span<const int32_t> at, int64_t begin) {
+RowGroup next_group(const tensor::DimIndex& batch, std::span<const int32_t> text, std::span<const int32_t> at,
+                    int64_t begin) {
   const int64_t rows = std::ssize(text);
   const auto follows = [&](int64_t row) {  // the row before it
     const auto i = static_cast<size_t>(row);
-    return row < rows && text[i] >= 0 && at[i - 1] >= 0 && text[i] == text[i - 1] && at[i] == at[i - 1] + 1;
+    return row < rows && text[i] >= 0 && at[i - 1] >= 0 && text[i] == text[i - 1] && at[i] == at[i - 1] + 1 &&
+           batch[row] >= 0;
   };
   int64_t end = begin + 1;
   if (follows(end)) {
@@ -75,11 +77,12 @@ void attention_at(const KernelCall& call) {
   const int64_t batch = q.size("batch"), seq = q.size("seq"), of_row = q.elements() / batch,
                 bytes = of_row * tensor::size_of(q.dtype());
   const auto text = call.ins[In::kText].as<int32_t>(), at = call.ins[In::kAt].as<int32_t>();
+  const tensor::DimIndex& index = call.index("batch");
   Scratch scratch(call.workspace);
   float* const lse = scratch.take<float>(q.elements() / q.size("head_dim"));  // not an output
   const std::span<std::byte> rest = call.workspace.subspan(static_cast<size_t>(scratch.bytes()));
   for (int64_t begin = 0; begin < batch;) {
-    const RowGroup g = seq == 1 ? next_group(text, at, begin) : RowGroup{0, batch, seq};
+    const RowGroup g = seq == 1 ? next_group(index, text, at, begin) : RowGroup{0, batch, seq};
     // attend() reads addresses and dtypes; sizes are those of the setting.
     const tensor::View ins[] = {{q.data + begin * bytes, q.type}, call.ins[In::kK], call.ins[In::kV], {}, {}, {}};
     const tensor::View outs[] = {{o.data + begin * bytes, o.type}, {reinterpret_cast<std::byte*>(lse), {}}};
@@ -88,7 +91,7 @@ void attention_at(const KernelCall& call) {
                                         call.team.size(), own);
     s.text = text.data() + begin, s.at = at.data() + begin;
     for (int64_t i = 0; i < g.seq; ++i) s.query_place[i] = static_cast<int32_t>(i);
-    std::fill_n(s.batch_place, g.batch, 0);
+    for (int64_t i = 0; i < g.batch; ++i) s.batch_place[i] = index[begin + i] < 0 ? -1 : 0;
     fill_keys(call, s);
     s.sinks = nullptr;
     attend({.ins = ins,
@@ -107,11 +110,11 @@ void attention_at(const KernelCall& call) {
 // table: [position embed], at: [batch], y: [batch seq embed]
 void position_at(const KernelCall& call) {
   const tensor::View &table = call.ins[0], &y = call.outs[0];
-  const tensor::DimIndex& index = call.index("position");
+  const tensor::DimIndex &index = call.index("position"), &batch = call.index("batch");
   const auto at = call.ins[1].as<int32_t>();
   const int64_t bytes = table.size("embed") * tensor::size_of(table.dtype()), seq = y.size("seq");
   for (int64_t i = 0; i < y.size("batch") * seq; ++i) {
-    const int64_t first = at[static_cast<size_t>(i / seq)];
+    const int64_t first = batch[i / seq] < 0 ? -1 : at[static_cast<size_t>(i / seq)];
     copy_row(y.data + i * bytes, table.data, first < 0 ? -1 : local_of(index, first + i % seq), bytes);
   }
 }

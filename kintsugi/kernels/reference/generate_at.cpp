@@ -16,7 +16,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // The position of token s of each row of the batch, -1 for padding.
 class RowPositions {
  public:
-  explicit RowPositions(const View& at) : at_(load_integers(at)) {}
+  RowPositions(const KernelCall& call, const View& at) : at_(load_integers(at)) {
+    for (size_t i = 0; i < at_.size(); ++i)
+      if (call.index("batch")[static_cast<int64_t>(i)] < 0) at_[i] = -1;
+  }
   int64_t operator()(int64_t row, int64_t s) const {
     const int64_t first = at_[static_cast<size_t>(row)];
     return first < 0 ? -1 : first + s;
@@ -31,11 +34,11 @@ class RowPositions {
 void cache_write_at(const KernelCall& call) {
   using In = CacheWriteAtIn;
   const View &cache = call.ins[In::kCache], &x = call.ins[In::kX];
-  std::vector<double> keys = load(cache);      // [text key_seq kv_heads head_dim]
-  const std::vector<double> fresh = load(x);   // [batch seq kv_heads head_dim]
+  std::vector<double> keys = load(cache);     // [text key_seq kv_heads head_dim]
+  const std::vector<double> fresh = load(x);  // [batch seq kv_heads head_dim]
   const std::vector<int64_t> text = load_integers(call.ins[In::kText]),
                              place_of = local_of_global(call.index("key_seq"));
-  const RowPositions position(call.ins[In::kAt]);
+  const RowPositions position(call, call.ins[In::kAt]);
   const int64_t seq = x.size("seq"), key_seq = cache.size("key_seq"), row = stride(x.shape(), "seq");
   for (int64_t b = 0; b < x.size("batch"); ++b) {
     const int64_t of = text[static_cast<size_t>(b)];
@@ -55,9 +58,8 @@ void attention_at(const KernelCall& call) {
   using In = AttentionAtIn;
   const Shape& q_shape = call.ins[In::kQ].shape();  // [batch seq kv_heads group head_dim]
   const std::vector<double> q = load(call.ins[In::kQ]), k = load(call.ins[In::kK]), v = load(call.ins[In::kV]);
-  const std::vector<int64_t> text = load_integers(call.ins[In::kText]),
-                             key_of = global_of_local(call.index("key_seq"));
-  const RowPositions position(call.ins[In::kAt]);
+  const std::vector<int64_t> text = load_integers(call.ins[In::kText]), key_of = global_of_local(call.index("key_seq"));
+  const RowPositions position(call, call.ins[In::kAt]);
   const int64_t seq = q_shape.size("seq"), kv_heads = q_shape.size("kv_heads"), group = q_shape.size("group"),
                 head_dim = q_shape.size("head_dim"), keys = call.ins[In::kK].size("key_seq"),
                 window = call.attributes.integer_or("window", 0);
@@ -97,7 +99,7 @@ void attention_at(const KernelCall& call) {
 void rotary_at(const KernelCall& call) {
   std::vector<double> x = load(call.ins[0]);  // [batch seq ... head_dim]
   const Shape& shape = call.ins[0].shape();
-  const RowPositions position(call.ins[1]);
+  const RowPositions position(call, call.ins[1]);
   const int64_t head_dim = shape.size("head_dim"), seq = shape.size("seq"), of_token = stride(shape, "seq");
   const RotaryFrequencies frequencies(call.attributes, head_dim);
   const int64_t half = frequencies.dims() / 2;
@@ -122,7 +124,7 @@ void rotary_at(const KernelCall& call) {
 void position_at(const KernelCall& call) {
   const std::vector<double> table = load(call.ins[0]);  // [position embed]
   const std::vector<int64_t> row_of = local_of_global(call.index("position"));
-  const RowPositions position(call.ins[1]);
+  const RowPositions position(call, call.ins[1]);
   const Shape& shape = call.outs[0].shape();  // [batch seq embed]
   const int64_t embed = width(shape);
   std::vector<double> y;
