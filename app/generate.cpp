@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -18,6 +20,7 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/evaluate/slots.h"
 #include "kintsugi/evaluate/stop_text.h"
 #include "kintsugi/text/chat_template.h"
 #include "kintsugi/text/stream_decoder.h"
@@ -28,15 +31,19 @@ namespace {
 struct GenerateOptions {
   std::shared_ptr<ModelOptions> model;
   PromptOptions prompts;
-  std::vector<std::string> stops;
-  int64_t length = 200;
+  std::vector<std::string> stops, biases;
+  int64_t length = 200, copies = 1;
   evaluate::SampleOptions sample;
 };
 
 // The options that must be the same on all ranks.
 std::string text_of(const GenerateOptions& o, const std::vector<Prompt>& prompts) {
-  std::string text = fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--chat {}", o.length,
-                                 o.sample.temperature, o.sample.top_k, o.sample.seed, o.prompts.chat);
+  std::string text = fmt::format(
+      "--length {}\n--temperature {}\n--top-k {}\n--top-p {}\n--min-p {}\n--repetition-penalty {}\n--seed {}\n--chat "
+      "{}",
+      o.length, o.sample.temperature, o.sample.top_k, o.sample.top_p, o.sample.min_p, o.sample.repetition_penalty,
+      o.sample.seed, o.prompts.chat);
+  for (const std::string& bias : o.biases) text += "\n--logit-bias " + bias;
   for (const Prompt& prompt : prompts) text += "\n--prompt " + prompt.text;
   return text;
 }
@@ -127,11 +134,38 @@ class AllWritten {
   std::optional<Progress> progress_;
 };
 
-models::Graphs graphs_of(const config::Settings& s, const std::vector<Prompt>& prompts) {
+constexpr int64_t kMostSlots = 32, kRows = 64;  // texts at the same time, tokens that a pass takes
+
+// One text by passes that take one position; several in slots, where the device has them.
+bool uses_slots(const std::vector<Prompt>& prompts, const evaluate::CheckpointModel& model) {
+  return prompts.size() > 1 && model.has_slots();
+}
+
+models::Graphs graphs_of(const evaluate::CheckpointModel& model, const std::vector<Prompt>& prompts) {
+  const config::Settings& s = model.settings();
+  if (uses_slots(prompts, model))
+    return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, s.model.context);
   size_t shortest = SIZE_MAX;
   for (const Prompt& prompt : prompts) shortest = std::min(shortest, prompt.ids.size());
   const int64_t cache = s.model.context, bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
   return models::build_generation(s, std::ssize(prompts), bucket, cache);
+}
+
+// "50256=-100"
+std::pair<int32_t, double> parse_bias(const std::string& text, int64_t vocab) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const char* const end = text.data() + text.size();
+  int32_t id = -1;
+  double bias = 0;
+  const auto read_id = std::from_chars(text.data(), text.data() + equals, id);
+  const auto read_bias = std::from_chars(std::min(text.data() + equals + 1, end), end, bias);
+  if (read_id.ec != std::errc() || read_id.ptr != text.data() + equals || read_bias.ec != std::errc() ||
+      read_bias.ptr != end || !std::isfinite(bias))
+    throw base::UserError("generate", "--logit-bias {}: expected ID=NUMBER, as 50256=-100", base::one_line(text, 60));
+  if (id < 0 || id >= vocab)
+    throw base::UserError("generate", "--logit-bias {}: the id is not one of the {} of the vocabulary",
+                          base::one_line(text, 60), vocab);
+  return {id, bias};
 }
 
 void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
@@ -139,14 +173,17 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
   std::vector<Prompt> prompts;
   models::Graphs graphs;
+  evaluate::SampleOptions sample = o.sample;
   comm::together(model.all(), [&] {
-    prompts = read_prompts(o.prompts, model);
-    graphs = graphs_of(model.settings(), prompts);
+    for (const Prompt& prompt : read_prompts(o.prompts, model)) prompts.insert(prompts.end(), o.copies, prompt);
+    // Ids that the tokenizer has: the table may have more rows.
+    sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
+    for (const std::string& bias : o.biases) sample.logit_bias.push_back(parse_bias(bias, sample.vocab));
+    graphs = graphs_of(model, prompts);
   });
   comm::require_same(model.all(), "generate", "command line", text_of(o, prompts));
   if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
-  evaluate::Generator generator(*executor, &model.all());
   // The first rank writes, and decides where a text ends; a signal to any rank ends all.
   std::optional<AllWritten> written;
   if (model.leads()) {
@@ -156,14 +193,18 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   }
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  evaluate::SampleOptions sample = o.sample;  // ids that the tokenizer has: the table may have more rows
-  sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
-  if (o.length > 0)
-    generator.generate(ids, sample, [&](size_t text, int32_t id) {
-      StopSignals::at_once = false;
-      if (StopSignals::count != 0 || !written) return StopSignals::count == 0;
-      return written->add(text, id);
-    });
+  const auto next = [&](size_t text, int32_t id) {
+    StopSignals::at_once = false;
+    if (StopSignals::count != 0 || !written) return StopSignals::count == 0;
+    return written->add(text, id);
+  };
+  if (o.length > 0 && uses_slots(prompts, model)) {
+    evaluate::Slots slots(*executor, &model.all());
+    evaluate::continue_in_slots(slots, &model.all(), ids, sample, next);
+  } else if (o.length > 0) {
+    evaluate::Generator generator(*executor, &model.all());
+    generator.generate(ids, sample, next);
+  }
   if (written) written->finish();
 }
 
@@ -192,6 +233,18 @@ void add_generate(Command& kintsugi) {
       .show_default();
   verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample only from the k most likely tokens; 0: from all")
       .show_default();
+  verb.number("--top-p", o->sample.top_p, {1e-9, 1},
+              "Sample only from the fewest most likely tokens whose probabilities add up to it")
+      .show_default();
+  verb.number("--min-p", o->sample.min_p, {0, 1},
+              "Sample only from tokens with at least this share of the probability of the most likely one")
+      .show_default();
+  verb.number("--repetition-penalty", o->sample.repetition_penalty, {1e-3, 100},
+              "Divides positive logits, and multiplies negative ones, of tokens in the text so far")
+      .show_default();
+  verb.texts("--logit-bias", o->biases,
+             "ID=NUMBER: add the number to the logit of a token (may be given several times)");
+  verb.integer("--copies", o->copies, {1, 4096}, "Texts of each prompt").show_default();
   verb.integer("--seed", o->sample.seed, kSeeds, "Random seed").show_default();
   verb.texts("--stop", o->stops, "End before this text (may be given several times)");
   verb.run([o] {

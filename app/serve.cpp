@@ -56,6 +56,9 @@ std::string served_name(const ServeOptions& o) {
   return path.filename().string();
 }
 
+// Connections beyond those of requests that are generated, so that /health and /metrics answer when the server is full.
+constexpr int kShortAnswers = 8;
+
 // Listens in a thread of its own while the model's ranks work.
 class Listening {
  public:
@@ -63,7 +66,7 @@ class Listening {
     server_ = serve::open_http(
         o.host, static_cast<int>(o.port),
         {.body_bytes = static_cast<size_t>(o.body),
-         .connections = static_cast<int>(o.connections),
+         .connections = static_cast<int>(o.connections) + kShortAnswers,
          .header_seconds = static_cast<int>(o.client)},
         [&service](const serve::HttpRequest& request) { return service.answer(request); }, serve::Service::refusal);
     thread_ = base::start_thread([this] { server_->run(); });
@@ -112,6 +115,11 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
     if (!model.tokenizer())
       throw base::UserError("serve", "\"{}\" has no tokenizer, which is needed to decode text",
                             model.folder().string());
+    if (!model.has_slots())
+      throw base::UserError("serve",
+                            "parallel.device = \"{}\": devices do not yet serve several texts at the same time; serve "
+                            "on the processor, --set parallel.device=cpu",
+                            model.settings().parallel.device);
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} is more than the model's {} positions", context,
                             model.settings().model.context);
@@ -131,7 +139,8 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
                           .begins = model.made_elsewhere(),
                           .chat = o.chat,
                           .key = read_key(o.key_file),
-                          .time_limit = std::chrono::seconds(o.time_limit)},
+                          .time_limit = std::chrono::seconds(o.time_limit),
+                          .requests = o.connections},
                          *model.tokenizer(), queue);
   const Listening listening(o, service);
   const EndAtSignal end(queue);
@@ -177,7 +186,9 @@ void add_serve(Command& kintsugi) {
                "Texts that are generated at the same time; 8 if not given, fewer where their caches exceed 4 GiB");
   verb.integer("--queue", o->queue, {1, kMost}, "Texts that may wait; more are refused with status 429").show_default();
   verb.integer("--max-body", o->body, {1, kMost}, "Bytes of a request's body").show_default();
-  verb.integer("--connections", o->connections, {1, 4096}, "Most concurrent connections").show_default();
+  verb.integer("--connections", o->connections, {1, 4096},
+               "Requests that are answered at the same time; more are refused with status 429")
+      .show_default();
   verb.integer("--client-limit", o->client, {1, 3600},
                "Seconds for a client to send a part of a request, or to take one")
       .show_default();

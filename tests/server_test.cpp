@@ -308,7 +308,16 @@ TEST_F(Serve, ErrorsHaveTheFormOfTheApi) {
             "\"body\":1: \"temperature\" is 3; it should be a number from 0 to 2"},
            {{{"model", "run"}, {"prompt", "a"}, {"logprobs", 21}}, 400, "logprobs", "\"body\":1: \"logprobs\" is 21"},
            {{{"model", "run"}, {"prompt", "a"}, {"tempratur", 1}}, 400, "tempratur", "unknown parameter \"tempratur\""},
-           {{{"model", "run"}, {"prompt", "a"}, {"top_p", 0.5}}, 400, "top_p", "\"top_p\" is not supported"},
+           {{{"model", "run"}, {"prompt", "a"}, {"top_p", 0}},
+            400,
+            "top_p",
+            "\"body\":1: \"top_p\" is 0; it should be a number above 0, and at most 1"},
+           {{{"model", "run"}, {"prompt", "a"}, {"logit_bias", {{"x", 1}}}}, 400, "logit_bias", "\"body\":1: "},
+           {{{"model", "run"}, {"prompt", "a"}, {"logit_bias", {{"99999", 1}}}},
+            400,
+            "logit_bias",
+            "the id 99999 is not one of the "},
+           {{{"model", "run"}, {"prompt", "a"}, {"suffix", "b"}}, 400, "suffix", "\"suffix\" is not supported"},
            {{{"model", "run"}, {"prompt", {1, 99999}}}, 400, "prompt", "the id 99999 is not one of the "},
            {{{"model", "run"}, {"prompt", std::string(200, 'a')}},
             400,
@@ -340,7 +349,7 @@ TEST_F(Serve, ErrorsHaveTheFormOfTheApi) {
 }
 
 TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
-  const Server server(folder(), "--connections 8");
+  const Server server(folder(), "--connections 3");
   Connection half(server.port);
   half.send("POST /v1/completions HTTP/1.1\r\nHos");
   Connection silent(server.port), garbage(server.port);
@@ -366,6 +375,50 @@ TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
   EXPECT_TRUE(wait_for_metric(server, "requests_cancelled_total", 2));
   EXPECT_TRUE(wait_for_metric(server, "requests_running", 0));
   EXPECT_EQ(server.metric("texts_waiting"), 0);
+}
+
+// The same text alone and among others; and what it takes to be full: /health and /metrics answer all the same.
+TEST_F(Serve, ManyTextsAtTheSameTimeAreThoseAlone) {
+  for (const std::string layout : {"", "--set parallel.tensor=2"}) {
+    const Server server(folder(), "--slots 5 " + layout);
+    std::vector<json> bodies;
+    std::vector<std::string> alone;
+    for (int i = 0; i < 32; ++i) {
+      bodies.push_back({{"model", "run"},
+                        {"prompt", fmt::format("Line {} of a text", std::string(static_cast<size_t>(i % 7), 'x'))},
+                        {"max_tokens", 8 + 3 * (i % 9)},
+                        {"temperature", i % 4 == 0 ? 0.7 : 0.0},
+                        {"top_p", 0.9},
+                        {"seed", i}});
+      alone.push_back(server.complete(bodies.back()).parsed()["choices"][0]["text"]);
+    }
+    std::vector<std::string> together(bodies.size());
+    std::vector<std::thread> clients;
+    for (size_t i = 0; i < bodies.size(); ++i)
+      clients.emplace_back([&, i] { together[i] = server.complete(bodies[i]).parsed()["choices"][0]["text"]; });
+    for (std::thread& client : clients) client.join();
+    for (size_t i = 0; i < bodies.size(); ++i) EXPECT_EQ(together[i], alone[i]) << bodies[i] << layout;
+  }
+}
+
+TEST_F(Serve, TellsHowItIsWhenItIsFull) {
+  const Server server(folder(), "--slots 1 --connections 2");
+  std::vector<std::unique_ptr<Connection>> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.push_back(std::make_unique<Connection>(server.port));
+    clients.back()->send(request_text(
+        "POST", "/v1/completions",
+        json{{"model", "run"}, {"prompt", "Line 1"}, {"max_tokens", 100}, {"stream", true}, {"n", 60}}.dump()));
+  }
+  EXPECT_TRUE(wait_for_metric(server, "requests_running", 2));
+  EXPECT_EQ(server.call("GET", "/health").status, 200);
+  EXPECT_EQ(server.metric("slots_used"), 1);
+  const Response refused = server.complete(kGreedy);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.parsed()["error"]["type"], "rate_limit_error");
+  clients.clear();
+  EXPECT_TRUE(wait_for_metric(server, "requests_running", 0));
+  EXPECT_EQ(server.complete(kGreedy).status, 200);
 }
 
 TEST_F(Serve, RefusesWhatItHasNoRoomForAndWhoHasNoKey) {

@@ -31,6 +31,9 @@ class CheckpointModel {
   // loaded. UserError if the plan does not fit the model.
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs);
 
+  // Whether texts can be generated in slots (evaluate/slots.h): the kernels know rows with positions of their own.
+  bool has_slots() const { return kernels_->has("attention_at"); }
+
   comm::Communicator& all() { return *all_; }
   bool leads() const { return all_->rank() == 0; }
   const std::filesystem::path& folder() const { return saved_.folder(); }

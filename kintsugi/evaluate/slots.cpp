@@ -127,11 +127,8 @@ std::vector<Slots::Part> Slots::choose_parts() {
     }
     const size_t count = std::min(s.pending(), chunk_ - row);
     if (count == 0) continue;
-    parts.push_back({.slot = i,
-                     .row = row,
-                     .count = count,
-                     .from = s.first + s.cached.size(),
-                     .draws = count == s.pending()});
+    parts.push_back(
+        {.slot = i, .row = row, .count = count, .from = s.first + s.cached.size(), .draws = count == s.pending()});
     row += count;
   }
   return parts;
@@ -221,9 +218,9 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
       const std::vector<float> logits = logits_row(out, w.row);
       const SampleOptions& how = w.slot->text.sample;
       const size_t ids = how.vocab > 0 ? std::min(static_cast<size_t>(how.vocab), logits.size()) : logits.size();
-      const int32_t id = w.id >= 0 ? w.id
-                                   : sample(std::span(logits).first(ids), how,
-                                            w.slot->ids.size() - w.slot->text.prompt.size(), w.slot->text.stream);
+      const kernels::cpu::Logits drawn = {logits.data(), static_cast<int64_t>(ids), tensor::DType::f32};
+      const int32_t id =
+          w.id >= 0 ? w.id : sample_next(drawn, how, w.slot->ids, w.slot->text.prompt.size(), w.slot->text.stream);
       *to++ = id;
       if (w.top < 0) continue;
       const TokenScore score = score_token(logits, id, w.top);

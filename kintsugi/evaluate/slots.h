@@ -1,6 +1,6 @@
 // Texts that a model continues at the same time, each in a slot of the caches: they begin and end independently of each
-// other, at any pass. A pass takes the next token of every text that is generated, and parts of prompts in the rows that
-// are left.
+// other, at any pass. A pass takes the next token of every text that is generated, and parts of prompts in the rows
+// that are left.
 #pragma once
 
 #include <cstdint>

@@ -101,8 +101,8 @@ ValueId Builder::batch_norm(ValueId x, const std::string& name) {
   const Attributes attributes = {
       {"epsilon", kEpsilon}, {"momentum", kMomentum}, {"count", shape.elements() / channels.elements()}};
   if (pass_.purpose != Purpose::train)
-    return graph_.apply("batch_norm",
-                        {x, gamma, beta, graph::kNone, graph_.read(mean), graph_.read(variance)}, attributes)[0];
+    return graph_.apply("batch_norm", {x, gamma, beta, graph::kNone, graph_.read(mean), graph_.read(variance)},
+                        attributes)[0];
   const ValueId statistics = graph_.op("batch_statistics", {x}),
                 y = graph_.apply("batch_norm", {x, gamma, beta, statistics}, attributes)[0];
   const std::vector<ValueId> now =
@@ -135,9 +135,8 @@ ValueId Builder::cached(ValueId x, const std::string& name) {
     id = states_.add(
         {.name = name, .type = {shape, dtype_}, .kind = StateKind::cache, .layer = graph_.layer, .saved = false});
   }
-  const ValueId whole = has_positions()
-                            ? graph_.op("cache_write_at", {graph_.read(id), x, row_text(), row_position()})
-                            : graph_.op("cache_write", {graph_.read(id), x});
+  const ValueId whole = has_positions() ? graph_.op("cache_write_at", {graph_.read(id), x, row_text(), row_position()})
+                                        : graph_.op("cache_write", {graph_.read(id), x});
   graph_.assign(whole, id);
   return whole;
 }

@@ -22,13 +22,13 @@ enum class Purpose { train, evaluate, prefill, decode };
 // The sizes of one pass through a model.
 struct Pass {
   Purpose purpose = Purpose::train;
-  int64_t batch = 1;       // samples
-  int64_t sequence = 1;    // tokens per sample
-  int64_t cache = 0;       // generation: positions that the caches hold
+  int64_t batch = 1;     // samples
+  int64_t sequence = 1;  // tokens per sample
+  int64_t cache = 0;     // generation: positions that the caches hold
   // Generation of many texts: caches of this many, and rows of the batch that belong to any of them, each at a position
   // of its own, by the inputs "text" and "at" [batch]. 0: a row for each text, all at the position of the run.
   int64_t texts = 0;
-  bool documents = false;  // attention stays within a document, by the input "starts"
+  bool documents = false;              // attention stays within a document, by the input "starts"
   const config::Lora* lora = nullptr;  // the adapters of linear layers; null: none
   // Training: slots of experts, [train] expert_bound; 0: as many as a sample has tokens. A token without one is
   // dropped.

@@ -140,8 +140,8 @@ Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence)
           .lora = &s.lora};
 }
 
-Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence,
-                       BuildTrunk build, const graph::OpTable& operations = ops::operations()) {
+Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence, BuildTrunk build,
+                       const graph::OpTable& operations = ops::operations()) {
   Graph g = empty("evaluate", states, operations);
   const Pass pass = evaluation_pass(s, batch, sequence);
   require_sizes(s.model);

@@ -91,8 +91,8 @@ Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t
 
 // The same for `texts` texts with caches of their own, whose rows a pass takes in any mixture: decode of `texts` rows,
 // prefill of `rows`, one token each, by the inputs tokens [batch 1], text and at [batch]; their output "logits" is [row
-// vocab], of the rows of the batch that the input "rows" names, at most `texts`. A third list, score, is as prefill, but
-// its output is [batch seq vocab], of all rows. UserError as above.
+// vocab], of the rows of the batch that the input "rows" names, at most `texts`. A third list, score, is as prefill,
+// but its output is [batch seq vocab], of all rows. UserError as above.
 Graphs build_serving(const config::Settings& settings, int64_t texts, int64_t rows, int64_t cache);
 
 }  // namespace kintsugi::models

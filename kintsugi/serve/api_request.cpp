@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include "kintsugi/base/error.h"
@@ -43,28 +44,31 @@ void require_neutral(const Json& body) {
   const auto refuse = [&](std::string_view name, std::string_view what) {
     throw ApiError(400, name, "\"{}\" is not supported; {}", name, what);
   };
-  with(body, "top_p", [&](const Json& v) {
-    if (v.number() != 1) refuse("top_p", "leave it out, or 1; top_k is");
-  });
-  for (const char* name : {"presence_penalty", "frequency_penalty"})
-    with(body, name, [&](const Json& v) {
-      if (v.number() != 0) refuse(name, "leave it out, or 0");
-    });
-  with(body, "logit_bias", [&](const Json& v) {
-    if (!v.members().empty()) refuse("logit_bias", "leave it out");
-  });
   with(body, "suffix", [&](const Json& v) {
     if (!v.text().empty()) refuse("suffix", "leave it out");
   });
 }
 
 void require_known(const Json& body, std::span<const std::string_view> own) {
-  static constexpr std::array<std::string_view, 17> kShared = {
-      "model",      "max_tokens", "temperature",      "top_k",
-      "top_p",      "n",          "stream",           "stream_options",
-      "stop",       "seed",       "presence_penalty", "frequency_penalty",
-      "logit_bias", "user",       "metadata",         "store",
-      "logprobs"};
+  static constexpr std::array<std::string_view, 19> kShared = {"model",
+                                                               "max_tokens",
+                                                               "temperature",
+                                                               "top_k",
+                                                               "top_p",
+                                                               "n",
+                                                               "stream",
+                                                               "stream_options",
+                                                               "stop",
+                                                               "seed",
+                                                               "presence_penalty",
+                                                               "frequency_penalty",
+                                                               "logit_bias",
+                                                               "user",
+                                                               "metadata",
+                                                               "store",
+                                                               "logprobs",
+                                                               "min_p",
+                                                               "repetition_penalty"};
   for (const Json& member : body.members())
     if (std::ranges::find(kShared, member.key()) == kShared.end() && std::ranges::find(own, member.key()) == own.end())
       throw ApiError(400, member.key(), "unknown parameter \"{}\"", member.key());
@@ -85,6 +89,28 @@ Sampling parse_sampling(const Json& body, const ApiLimits& limits) {
   with(body, "max_tokens", [&](const Json& v) { s.max_tokens = v.whole(0, kMost); });
   with(body, "temperature", [&](const Json& v) { s.temperature = number_between(v, 0, 2); });
   with(body, "top_k", [&](const Json& v) { s.top_k = v.whole(0, kMost); });
+  with(body, "top_p", [&](const Json& v) {
+    s.top_p = number_between(v, 0, 1);
+    if (s.top_p == 0) v.refuse("a number above 0, and at most 1");
+  });
+  with(body, "min_p", [&](const Json& v) { s.min_p = number_between(v, 0, 1); });
+  with(body, "repetition_penalty", [&](const Json& v) {
+    s.repetition_penalty = number_between(v, 0, 100);
+    if (s.repetition_penalty == 0) v.refuse("a number above 0, and at most 100");
+  });
+  with(body, "presence_penalty", [&](const Json& v) { s.presence_penalty = number_between(v, -2, 2); });
+  with(body, "frequency_penalty", [&](const Json& v) { s.frequency_penalty = number_between(v, -2, 2); });
+  with(body, "logit_bias", [&](const Json& v) {
+    for (const Json& member : v.members()) {
+      const std::string key(member.key());
+      int32_t id = 0;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+      if (error != std::errc() || end != key.data() + key.size() || id < 0)
+        v.fail("\"{}\" is not a token id", key.substr(0, 40));
+      s.logit_bias.emplace_back(id, number_between(member, -100, 100));
+    }
+    if (s.logit_bias.size() > limits.biases) v.refuse(fmt::format("at most {} ids", limits.biases));
+  });
   with(body, "seed", [&](const Json& v) { s.seed = static_cast<uint64_t>(v.whole(0)); });
   with(body, "n", [&](const Json& v) { s.choices = v.whole(1, limits.choices); });
   with(body, "stream", [&](const Json& v) { s.streams = v.boolean(); });

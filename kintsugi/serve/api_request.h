@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,8 +17,10 @@ namespace kintsugi::serve {
 // How tokens are chosen and how long the text becomes; the same for all kinds of requests.
 struct Sampling {
   std::optional<int64_t> max_tokens;
-  double temperature = 1;
+  double temperature = 1, top_p = 1, min_p = 0;
   int64_t top_k = 0;  // 0: all
+  double repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  std::vector<std::pair<int32_t, double>> logit_bias;
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;
   int64_t choices = 1;  // texts of each prompt
@@ -47,6 +50,7 @@ struct ApiLimits {
   int64_t choices = 128;  // of a request, over all prompts
   int64_t top = 20;       // alternatives of each token
   size_t stops = 16;
+  size_t biases = 1024;  // ids with a logit_bias
 };
 
 // ApiError with status 400 that names the member which is wrong.

@@ -50,6 +50,11 @@ void put_text(NumberWriter& to, const Generation& g) {
   to.put(g.sample.top_k);
   to.put(static_cast<int64_t>(g.sample.seed));
   to.put(g.sample.vocab);
+  for (const double x : {g.sample.top_p, g.sample.min_p, g.sample.repetition_penalty, g.sample.presence_penalty,
+                         g.sample.frequency_penalty})
+    to.put(x);
+  to.put(static_cast<int64_t>(g.sample.logit_bias.size()));
+  for (const auto& [id, bias] : g.sample.logit_bias) to.put(int64_t{id}), to.put(bias);
   to.put(g.top);
   to.put(int64_t{g.score_prompt});
 }
@@ -61,6 +66,11 @@ evaluate::SlotText take_text(NumberReader& from) {
   text.sample.top_k = from.integer();
   text.sample.seed = static_cast<uint64_t>(from.integer());
   text.sample.vocab = from.integer();
+  for (double* x : {&text.sample.top_p, &text.sample.min_p, &text.sample.repetition_penalty,
+                    &text.sample.presence_penalty, &text.sample.frequency_penalty})
+    *x = from.number();
+  text.sample.logit_bias.resize(static_cast<size_t>(from.integer()));
+  for (auto& [id, bias] : text.sample.logit_bias) id = static_cast<int32_t>(from.integer()), bias = from.number();
   text.top = from.integer();
   text.score_prompt = from.integer() != 0;
   return text;
@@ -82,7 +92,6 @@ Engine::Engine(run::Executor& executor, comm::Communicator& all)
     : all_(all), slots_(executor, &all), running_(static_cast<size_t>(slots_.size())) {}
 
 void Engine::run(JobQueue* queue) {
-  queue_ = queue;
   try {
     while (true) {
       Command command;
@@ -137,6 +146,7 @@ Engine::Command Engine::next_command(JobQueue& queue) {
     command.begun.push_back(slot);
     put_text(texts, g);
   }
+  queue.running = std::ranges::count_if(running_, [](const Running& r) { return r.job != nullptr; });
   return command;
 }
 

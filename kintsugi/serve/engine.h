@@ -1,7 +1,6 @@
 // The model's side of the server: all ranks generate the texts of a queue, as many at the same time as there are slots.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -40,7 +39,6 @@ class Engine {
 
   comm::Communicator& all_;
   evaluate::Slots slots_;
-  JobQueue* queue_ = nullptr;
   std::vector<Running> running_;  // by slot
 };
 

@@ -36,7 +36,7 @@ struct HttpAnswer {
 
 struct HttpLimits {
   size_t body_bytes = 4 << 20;
-  int connections = 64;     // that are served at one time; others wait
+  int connections = 64;     // served at the same time, those with short answers included; others wait
   int header_seconds = 10;  // for each part of a request to arrive, and of an answer to be taken
 };
 

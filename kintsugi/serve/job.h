@@ -1,6 +1,7 @@
 // A text that the model is asked to make, and its queue: between the threads of clients and that of the model.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -48,6 +49,9 @@ class JobQueue {
   void close();
   bool closed() const;
   size_t size() const;
+
+  // Texts that are generated now, as the model's side says.
+  std::atomic<int64_t> running = 0;
 
  private:
   size_t most_;

@@ -9,6 +9,7 @@
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/serve/api_error.h"
 #include "kintsugi/serve/api_text.h"
+#include "kintsugi/serve/page.h"
 #include "kintsugi/text/chat_template.h"
 
 namespace kintsugi::serve {
@@ -50,7 +51,8 @@ struct Service::Route {
 };
 
 std::span<const Service::Route> Service::routes() {
-  static constexpr std::array<Route, 8> kRoutes = {{
+  static constexpr std::array<Route, 9> kRoutes = {{
+      {"GET", "/", &Service::page, true},
       {"GET", "/health", &Service::health, true},
       {"GET", "/metrics", &Service::metrics},
       {"GET", "/v1/models", &Service::models},
@@ -133,6 +135,19 @@ HttpAnswer Service::health(const HttpRequest&) {
   return {.body = "{\"status\":\"ok\"}"};
 }
 
+HttpAnswer Service::page(const HttpRequest&) {
+  std::string name;
+  for (const char c : valid_text(options_.name)) name += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+  std::string html(kPage);
+  const auto put = [&](std::string_view mark, const std::string& text) {
+    for (size_t at = 0; (at = html.find(mark, at)) != std::string::npos; at += text.size())
+      html.replace(at, mark.size(), text);
+  };
+  put("%CHATS%", options_.chat.empty() ? "false" : "true");
+  put("%MODEL%", name);
+  return {.type = "text/html; charset=utf-8", .body = html};
+}
+
 HttpAnswer Service::models(const HttpRequest&) {
   JsonWriter out;
   out.object([&] {
@@ -170,6 +185,9 @@ std::shared_ptr<Choice> Service::make_choice(const Ids& prompt, std::span<const 
   for (const int32_t id : prompt)
     if (id >= options_.vocab)
       throw ApiError(400, "prompt", "the id {} is not one of the {} of the vocabulary", id, options_.vocab);
+  for (const auto& [id, bias] : sampling.logit_bias)
+    if (id >= options_.vocab)
+      throw ApiError(400, "logit_bias", "the id {} is not one of the {} of the vocabulary", id, options_.vocab);
   const int64_t length = std::ssize(prompt), room = options_.context - length;
   const int64_t tokens = sampling.max_tokens.value_or(std::max<int64_t>(room, 1));
   if (tokens > room)
@@ -182,7 +200,13 @@ std::shared_ptr<Choice> Service::make_choice(const Ids& prompt, std::span<const 
                                              .sample = {.temperature = sampling.temperature,
                                                         .top_k = sampling.top_k,
                                                         .seed = *sampling.seed + static_cast<uint64_t>(number),
-                                                        .vocab = options_.vocab},
+                                                        .vocab = options_.vocab,
+                                                        .top_p = sampling.top_p,
+                                                        .min_p = sampling.min_p,
+                                                        .repetition_penalty = sampling.repetition_penalty,
+                                                        .presence_penalty = sampling.presence_penalty,
+                                                        .frequency_penalty = sampling.frequency_penalty,
+                                                        .logit_bias = sampling.logit_bias},
                                              .top = sampling.top,
                                              .score_prompt = score_prompt},
                                   before, Choice::Ends{.stops = std::move(stops), .tokens = tokenizer_.stops()});
@@ -195,7 +219,7 @@ HttpAnswer Service::begin(AnswerParts parts, const Sampling& sampling) {
   parts.streams = sampling.streams;
   parts.includes_usage = sampling.includes_usage;
   parts.deadline = std::chrono::steady_clock::now() + options_.time_limit;
-  if (!queue_.push({parts.choices.begin(), parts.choices.end()}))
+  if (under_way_ >= options_.requests || !queue_.push({parts.choices.begin(), parts.choices.end()}))
     throw ApiError(429, "", "the server has as many requests as it takes; try again later");
   prompt_tokens_ += parts.prompt_tokens;
   ++under_way_;
@@ -338,6 +362,7 @@ HttpAnswer Service::metrics(const HttpRequest&) {
   one("requests_failed_total", "counter", "Requests that were not finished.", failed_.load());
   one("requests_running", "gauge", "Requests under way, those that wait included.", under_way_.load());
   one("texts_waiting", "gauge", "Texts that wait for the model.", queue_.size());
+  one("slots_used", "gauge", "Texts that are generated at the moment.", queue_.running.load());
   one("uptime_seconds", "gauge", "Seconds since the start.",
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count());
   return {.type = "text/plain; version=0.0.4", .body = text};

@@ -24,6 +24,7 @@ struct ServiceOptions {
   std::string chat = {};                 // the format of chats; "": the model knows none
   std::string key = {};                  // that clients must give; "": none
   std::chrono::seconds time_limit{600};  // of a request
+  int64_t requests = 64;                 // that are generated at the same time, waiting ones included
   ApiLimits limits = {};
 };
 
@@ -40,6 +41,7 @@ class Service {
   HttpAnswer route(const HttpRequest& request);
   HttpAnswer complete(const HttpRequest& request);
   HttpAnswer chat(const HttpRequest& request);
+  HttpAnswer page(const HttpRequest& request);
   HttpAnswer models(const HttpRequest& request);
   HttpAnswer health(const HttpRequest& request);
   HttpAnswer metrics(const HttpRequest& request);

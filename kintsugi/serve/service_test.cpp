@@ -171,4 +171,46 @@ TEST_F(ServiceTest, AnswersToDamagedRequests) {
             "texttexttexttext");
 }
 
+TEST_F(ServiceTest, ThePageNamesTheModel) {
+  Service chats({.name = "a<b&c", .context = 200, .vocab = tokenizer_->vocab_size(), .chat = "chatml", .key = "k"},
+                *tokenizer_, queue_);
+  const HttpAnswer page = chats.answer({.method = "GET", .path = "/"});  // without the key
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.type, "text/html; charset=utf-8");
+  EXPECT_NE(page.body.find("<title>a&lt;b&amp;c</title>"), std::string::npos);
+  EXPECT_NE(page.body.find("const chats = true,"), std::string::npos);
+  EXPECT_EQ(page.body.find('%'), page.body.find("%;"));  // no mark is left; a width of 100%
+  Service plain = make("");
+  EXPECT_NE(plain.answer({.method = "GET", .path = "/"}).body.find("const chats = false,"), std::string::npos);
+}
+
+TEST_F(ServiceTest, SamplingReachesTheModel) {
+  Service service = make();
+  const auto sent = [&](json body) {
+    body["model"] = "m", body["prompt"] = "a", body["max_tokens"] = 1;
+    const HttpAnswer answer = service.answer({.method = "POST", .path = "/v1/completions", .body = body.dump()});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const auto job = queue_.pop(std::chrono::milliseconds(0));
+    job->end();
+    return job->generation().sample;
+  };
+  const evaluate::SampleOptions s = sent({{"top_p", 0.5},
+                                          {"min_p", 0.1},
+                                          {"top_k", 7},
+                                          {"repetition_penalty", 1.5},
+                                          {"presence_penalty", -1},
+                                          {"frequency_penalty", 0.25},
+                                          {"logit_bias", {{"65", -100}, {"66", 2.5}}},
+                                          {"seed", 9}});
+  EXPECT_EQ(s.top_p, 0.5);
+  EXPECT_EQ(s.min_p, 0.1);
+  EXPECT_EQ(s.top_k, 7);
+  EXPECT_EQ(s.repetition_penalty, 1.5);
+  EXPECT_EQ(s.presence_penalty, -1);
+  EXPECT_EQ(s.frequency_penalty, 0.25);
+  EXPECT_EQ(s.logit_bias, (std::vector<std::pair<int32_t, double>>{{65, -100}, {66, 2.5}}));
+  EXPECT_EQ(s.seed, 9u);
+  EXPECT_FALSE(sent({{"top_p", 1}, {"logit_bias", json::object()}}).changes_logits());
+}
+
 }  // namespace kintsugi::serve::service_test

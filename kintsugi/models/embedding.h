@@ -1,0 +1,15 @@
+// The graph that embeds texts: the hidden states of a model without its head.
+#pragma once
+
+#include "kintsugi/models/step.h"
+
+namespace kintsugi::models {
+
+constexpr std::string_view kHidden = "hidden";
+
+// evaluate alone, with the output kHidden [batch seq embed]: of each position what the head would read, after the final
+// norm. `batch` samples of `sequence` tokens; where attention is not causal, the input "starts" keeps padding apart.
+// UserError for a model that does not read tokens.
+Graphs build_embedding(const config::Settings& settings, int64_t batch, int64_t sequence);
+
+}  // namespace kintsugi::models
