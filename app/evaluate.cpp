@@ -28,7 +28,8 @@ struct EvaluateOptions {
   std::string data, labels;
   int64_t sequence = 0, batch = 8;
   EvaluateIds given;  // ids instead of data
-  std::string task;
+  std::string task, shots_data;
+  int64_t shots = 0;
   bool begin = false;
 };
 
@@ -218,6 +219,9 @@ void add_evaluate(Command& kintsugi) {
             "log-likelihoods of each document");
   verb.text("--task", o->task, "An evaluation task, such as arc_easy, or the file of one (docs/tasks.md)");
   verb.flag("--begin", o->begin, "With --task: prepend the tokenizer's first special token (<s>) to each request");
+  verb.integer("--shots", o->shots, {0, 1000}, "With --task: examples before each context");
+  verb.text("--shots-data", o->shots_data,
+            "With --shots: the file or folder of the examples, of which the first are taken");
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
@@ -228,12 +232,15 @@ void add_evaluate(Command& kintsugi) {
       return evaluate_tasks({.model = o->model,
                              .task = o->task,
                              .data = o->data,
+                             .shots_data = o->shots_data,
+                             .shots = o->shots,
                              .dump = o->given.dump,
                              .sequence = o->sequence,
                              .batch = o->batch,
                              .begin = o->begin});
     if (!o->given.dump.empty())
       throw base::UserError("evaluate", "--dump needs --ids, the file of the ids to evaluate, or --task");
+    if (o->shots > 0 || !o->shots_data.empty()) throw base::UserError("evaluate", "--shots needs --task");
     if (o->begin) throw base::UserError("evaluate", "--begin needs --task");
     Progress progress("evaluating");
     on_ranks(

@@ -34,8 +34,9 @@ Questions read_questions(const EvaluateTasks& o, const evaluate::CheckpointModel
     throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", o.sequence, m.context);
   Questions q = {.task = tasks::load_task(o.task), .documents = {}, .requests = {}};
   q.documents = tasks::read_documents(q.task, o.data);
+  if (o.shots > 0) tasks::add_shots(q.task, tasks::read_documents(q.task, o.shots_data), o.shots, q.documents);
   q.requests =
-      tasks::encode_requests(*model.tokenizer(), q.documents,
+      tasks::encode_requests(q.task.kind, *model.tokenizer(), q.documents,
                              {.context = o.sequence > 0 ? o.sequence : m.context, .vocab = m.vocab, .begin = o.begin});
   return q;
 }
@@ -59,7 +60,8 @@ void print_result(const evaluate::CheckpointModel& model, const Questions& q, co
     fmt::print("cut        {} requests are longer than the model's context and lose their beginning\n",
                base::group_digits(cut));
   for (const tasks::MetricValue& metric : result.metrics) {
-    fmt::print("{:<10} {}", tasks::name_of(metric.metric), base::format_fixed(metric.value, 4));
+    fmt::print("{:<{}} {}", tasks::name_of(metric.metric), q.task.kind == tasks::Kind::text ? 15 : 10,
+               base::format_fixed(metric.value, 4));
     if (metric.standard_error) fmt::print(" ± {}", base::format_fixed(*metric.standard_error, 4));
     fmt::print("\n");
   }
@@ -82,7 +84,8 @@ void evaluate_task_on_rank(const EvaluateTasks& o, const config::Parallel& layou
   if (!model.leads()) return;
   warn_of_repeated(model.repeated(), "a batch", progress);
   progress.finish();
-  const tasks::TaskResult result = tasks::evaluate_scores(q.task, q.documents, scores);
+  const tasks::TaskResult result =
+      tasks::evaluate_scores(q.task, q.documents, tasks::scores_of_requests(q.requests, scores));
   if (!o.dump.empty()) base::write_output(o.dump, tasks::describe_documents(q.documents, result));
   print_result(model, q, result, took.count());
 }
@@ -92,6 +95,8 @@ void evaluate_task_on_rank(const EvaluateTasks& o, const config::Parallel& layou
 void evaluate_tasks(const EvaluateTasks& o) {
   if (o.data.empty())
     throw base::UserError("evaluate", "--task {} needs --data, the file or folder of its documents", o.task);
+  if ((o.shots > 0) != !o.shots_data.empty())
+    throw base::UserError("evaluate", "--shots and --shots-data, the file of the examples, belong together");
   const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
   const std::array<std::filesystem::path, 1> inputs = {o.data};
   base::refuse_inputs("evaluate", outputs, inputs);

@@ -10,10 +10,12 @@ namespace kintsugi::app {
 
 struct EvaluateTasks {
   std::shared_ptr<ModelOptions> model;
-  std::string task;      // a name, or a file
-  std::string data;      // a file or a folder
-  std::string dump;      // a file for the results of each document; empty: none
-  int64_t sequence = 0;  // tokens that are read of each request at most; 0: the model's positions
+  std::string task;        // a name, or a file
+  std::string data;        // a file or a folder
+  std::string shots_data;  // the same of examples
+  int64_t shots = 0;       // examples before each context
+  std::string dump;        // a file for the results of each document; empty: none
+  int64_t sequence = 0;    // tokens that are read of each request at most; 0: the model's positions
   int64_t batch = 0;
   bool begin = false;
 };

@@ -8,6 +8,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/data/text_stream.h"
+#include "kintsugi/text/utf8.h"
 
 namespace kintsugi::tasks {
 namespace {
@@ -112,11 +113,17 @@ size_t gold_of(const Label& label, const Json& record, size_t count, std::string
   record.fail("the label {} is that of no choice", base::in_quotes(key, 40));
 }
 
-Document read_document(const Form& form, const Json& record, std::string_view line) {
+Document read_document(Kind kind, const Form& form, const Json& record, std::string_view line) {
   Document document;
   if (!form.id.empty() && has_value_at(record, form.id)) {
     const Json id = value_at(record, form.id);
     document.id = id.is_text() ? std::string(id.text()) : id.compact();
+  }
+  if (kind == Kind::text) {
+    const std::string counted = form.counted.render(record)[0];
+    document.requests.push_back({.context = "", .continuation = form.choices.render(record)[0]});
+    document.words = num_words(counted), document.bytes = std::ssize(counted);
+    return document;
   }
   const std::vector<std::string> contexts = form.contexts.render(record), choices = form.choices.render(record);
   if (choices.empty()) record.fail("there are no choices");
@@ -141,6 +148,32 @@ fs::path beside(const fs::path& path, const std::string& suffix) {
 
 }  // namespace
 
+void add_shots(const Task& task, std::span<const Document> examples, int64_t shots, std::vector<Document>& documents) {
+  if (task.kind == Kind::text)
+    throw base::UserError("tasks", "the task {} has no contexts, before which examples could be put", task.name);
+  if (std::ssize(examples) < shots)
+    throw base::UserError("tasks", "there are {} examples; {} are asked for", examples.size(), shots);
+  std::string before;
+  for (const Document& example : examples.first(static_cast<size_t>(shots))) {
+    const Request& right = example.requests[example.gold];
+    before += right.context + right.continuation + "\n\n";
+  }
+  for (Document& document : documents)
+    for (Request& request : document.requests) request.context.insert(0, before);
+}
+
+int64_t num_words(std::string_view text) {
+  int64_t words = 1;
+  bool space = false;
+  for (text::Character c; !text.empty(); text.remove_prefix(static_cast<size_t>(std::max(c.size, 1)))) {
+    c = text::read_character(text);
+    const bool now = c.size > 0 && without_leading_space(text).data() != text.data();
+    words += now && !space ? 1 : 0;
+    space = now;
+  }
+  return words;
+}
+
 int64_t num_characters(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
@@ -162,7 +195,7 @@ std::vector<Document> read_documents(const Task& task, const fs::path& path) {
   std::vector<Document> documents;
   for (size_t i = 0; i < records.size(); ++i) {
     if (!records[i].is_object()) records[i].refuse("an object");
-    documents.push_back(read_document(form, records[i], labels[i]));
+    documents.push_back(read_document(task.kind, form, records[i], labels[i]));
   }
   return documents;
 }

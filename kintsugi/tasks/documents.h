@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct Request {
 struct Document {
   std::string id;  // "" if the data has none
   std::vector<Request> requests;
-  size_t gold = 0;  // the request that is right
+  size_t gold = 0;               // the request that is right
+  int64_t words = 0, bytes = 0;  // of a text
 };
 
 // `path` is a file, or a folder that holds one that the task names. A file is JSON lines (an object on each line) or
@@ -26,6 +28,12 @@ struct Document {
 // another form, and for a file without documents.
 std::vector<Document> read_documents(const Task& task, const std::filesystem::path& path);
 
+// Puts the first `shots` examples, each with its right continuation, before every context, as the harness does with its
+// sampler first_n. UserError if there are fewer, or if the task has no contexts.
+void add_shots(const Task& task, std::span<const Document> examples, int64_t shots, std::vector<Document>& documents);
+
+// Words of a text as `re.split(r"\s+", text)` of Python counts them.
+int64_t num_words(std::string_view text);
 // Characters of valid UTF-8.
 int64_t num_characters(std::string_view text);
 

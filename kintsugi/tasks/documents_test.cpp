@@ -181,7 +181,7 @@ TEST(Tasks, AFileThatIsNoTask) {
     }
   };
   EXPECT_EQ(error(R"({"name": "t", "kind": "rank"})"),
-            "[tasks] \"t.json\":1: \"kind\" is \"rank\"; it should be \"choices\" or \"continuation\"");
+            "[tasks] \"t.json\":1: \"kind\" is \"rank\"; it should be \"choices\", \"continuation\" or \"text\"");
   EXPECT_EQ(error(R"({"name": "t", "kind": "choices", "metrics": ["perplexity"], "forms": []})"),
             "[tasks] \"t.json\":1: the metric \"perplexity\" is not one of choices");
   EXPECT_EQ(error(R"({"nam": "t"})"), "[tasks] \"t.json\":1: unknown member \"nam\"; did you mean \"name\"?");

@@ -47,17 +47,40 @@ class Encoder {
     if (encoded.scored > options_.context)
       throw base::UserError("tasks", "the continuation has {} tokens, and the model reads {}", encoded.scored,
                             options_.context);
-    for (const int32_t id : encoded.ids)
-      if (id >= options_.vocab)
-        throw base::UserError("tasks", "the tokenizer makes the id {}, but the model's table has {} rows", id,
-                              options_.vocab);
+    require_vocabulary(encoded.ids);
     const auto most = static_cast<size_t>(options_.context) + 1;
     encoded.cut = encoded.ids.size() > most;
     if (encoded.cut) encoded.ids.erase(encoded.ids.begin(), encoded.ids.end() - static_cast<std::ptrdiff_t>(most));
     return encoded;
   }
 
+  // A text begins after the token that an empty context has.
+  void encode_text(const std::string& text, std::vector<EncodedRequest>& windows) const {
+    const std::optional<int32_t> start = first_ ? first_ : tokenizer_.end_of_text();
+    if (!start) throw base::UserError("tasks", "the tokenizer has no token that begins or ends a text");
+    std::vector<int32_t> ids = {*start};
+    tokenizer_.encode(text, ids);
+    if (ids.size() < 2) throw base::UserError("tasks", "the tokenizer makes no tokens of the text");
+    require_vocabulary(ids);
+    const auto most = static_cast<size_t>(options_.context);
+    for (size_t done = 1; done < ids.size();) {
+      const size_t end = std::min(done + most, ids.size()), begin = end > most + 1 ? end - most - 1 : 0;
+      windows.push_back(
+          {.ids = {ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.begin() + static_cast<std::ptrdiff_t>(end)},
+           .scored = static_cast<int64_t>(end - done),
+           .goes_on = done > 1});
+      done = end;
+    }
+  }
+
  private:
+  void require_vocabulary(std::span<const int32_t> ids) const {
+    for (const int32_t id : ids)
+      if (id >= options_.vocab)
+        throw base::UserError("tasks", "the tokenizer makes the id {}, but the model's table has {} rows", id,
+                              options_.vocab);
+  }
+
   const text::Tokenizer& tokenizer_;
   const EncodeOptions& options_;
   std::optional<int32_t> first_;
@@ -65,20 +88,41 @@ class Encoder {
 
 }  // namespace
 
-std::vector<EncodedRequest> encode_requests(const text::Tokenizer& tokenizer, std::span<const Document> documents,
-                                            const EncodeOptions& options) {
+std::vector<EncodedRequest> encode_requests(Kind kind, const text::Tokenizer& tokenizer,
+                                            std::span<const Document> documents, const EncodeOptions& options) {
   const Encoder encoder(tokenizer, options);
   std::vector<EncodedRequest> encoded;
   for (size_t d = 0; d < documents.size(); ++d)
     for (size_t r = 0; r < documents[d].requests.size(); ++r) {
       try {
-        encoded.push_back(encoder.encode(documents[d].requests[r]));
+        const Request& request = documents[d].requests[r];
+        if (kind == Kind::text) {
+          encoder.encode_text(request.continuation, encoded);
+        } else {
+          encoded.push_back(encoder.encode(request));
+        }
       } catch (const base::UserError& e) {
         throw base::UserError("tasks", "document {}, request {}: {}", d + 1, r + 1,
                               std::string_view(e.what()).substr(std::string_view(e.what()).find("] ") + 2));
       }
     }
   return encoded;
+}
+
+std::vector<evaluate::Score> scores_of_requests(std::span<const EncodedRequest> encoded,
+                                                std::span<const evaluate::Score> scores) {
+  base::require(encoded.size() == scores.size(), "tasks", "{} scores for {} texts", scores.size(), encoded.size());
+  std::vector<evaluate::Score> all;
+  for (size_t i = 0; i < encoded.size(); ++i) {
+    if (!encoded[i].goes_on) {
+      all.push_back(scores[i]);
+      continue;
+    }
+    all.back().log_likelihood += scores[i].log_likelihood;
+    all.back().count += scores[i].count;
+    all.back().greedy = all.back().greedy && scores[i].greedy;
+  }
+  return all;
 }
 
 }  // namespace kintsugi::tasks

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kintsugi/evaluate/scorer.h"
 #include "kintsugi/tasks/documents.h"
 #include "kintsugi/text/tokenizer.h"
 
@@ -12,8 +13,9 @@ namespace kintsugi::tasks {
 
 struct EncodedRequest {
   std::vector<int32_t> ids;
-  int64_t scored = 0;  // the last so many are the continuation
-  bool cut = false;    // tokens of the context were left out at its beginning
+  int64_t scored = 0;    // the last so many are the continuation
+  bool cut = false;      // tokens of the context were left out at its beginning
+  bool goes_on = false;  // a further window of the request before it
 };
 
 struct EncodeOptions {
@@ -25,8 +27,13 @@ struct EncodeOptions {
 // White space at the context's end is moved to the continuation. Both are encoded together; the continuation is what
 // follows the tokens of the context alone. An empty context is the tokenizer's first special token, or the one that
 // ends a text. What is longer than the model's context loses tokens at its beginning. One for each request of each
-// document, in order. UserError that names the document for a request that cannot be scored.
-std::vector<EncodedRequest> encode_requests(const text::Tokenizer& tokenizer, std::span<const Document> documents,
-                                            const EncodeOptions& options);
+// document, in order. UserError that names the document for a request that cannot be scored. A whole text is cut into
+// windows of the model's context, in each of which all tokens are predicted but for those of the window before it.
+std::vector<EncodedRequest> encode_requests(Kind kind, const text::Tokenizer& tokenizer,
+                                            std::span<const Document> documents, const EncodeOptions& options);
+
+// From scores of what was encoded to one for each request: windows are added.
+std::vector<evaluate::Score> scores_of_requests(std::span<const EncodedRequest> encoded,
+                                                std::span<const evaluate::Score> scores);
 
 }  // namespace kintsugi::tasks

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/json_writer.h"
@@ -43,15 +44,47 @@ double value_of(Metric metric, const Task& task, const Document& document, const
     case Metric::normalized_accuracy:
       return result.normalized_choice == document.gold ? 1 : 0;
     case Metric::perplexity:
+    case Metric::word_perplexity:
+    case Metric::byte_perplexity:
+    case Metric::bits_per_byte:
       return result.scores[0].log_likelihood;
   }
   throw base::InternalError("tasks", "an unknown metric");
+}
+
+// The sum of `values` over the sum of `weights`, and the standard error of a ratio to first order (Cochran 1977,
+// "Sampling techniques", section 2.11).
+Mean ratio_of(std::span<const double> values, std::span<const double> weights) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, weight = 0, squares = 0;
+  for (const double v : values) sum += v;
+  for (const double w : weights) weight += w;
+  Mean ratio = {.value = sum / weight};
+  if (values.size() < 2) return ratio;
+  for (size_t i = 0; i < values.size(); ++i) squares += std::pow(values[i] - ratio.value * weights[i], 2);
+  ratio.standard_error = std::sqrt(squares / (n * (n - 1))) / (weight / n);
+  return ratio;
+}
+
+// Of texts, by their words or bytes.
+MetricValue value_of_texts(Metric metric, std::span<const Document> documents, std::span<const double> values) {
+  std::vector<double> weights;
+  for (const Document& d : documents)
+    weights.push_back(static_cast<double>(std::max<int64_t>(1, metric == Metric::word_perplexity ? d.words : d.bytes)));
+  const Mean ratio = ratio_of(values, weights);
+  const bool bits = metric == Metric::bits_per_byte;
+  const double value = bits ? -ratio.value / std::numbers::ln2 : std::exp(-ratio.value),
+               slope = bits ? 1 / std::numbers::ln2 : value;
+  MetricValue found = {.metric = metric, .value = value};
+  if (ratio.standard_error) found.standard_error = *ratio.standard_error * slope;
+  return found;
 }
 
 MetricValue value_over(Metric metric, const Task& task, std::span<const Document> documents,
                        std::span<const DocumentResult> results) {
   std::vector<double> values;
   for (size_t i = 0; i < documents.size(); ++i) values.push_back(value_of(metric, task, documents[i], results[i]));
+  if (task.kind == Kind::text) return value_of_texts(metric, documents, values);
   Mean mean = mean_of(values);
   if (metric == Metric::perplexity) {
     mean.value = std::exp(-mean.value);

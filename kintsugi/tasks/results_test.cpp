@@ -68,7 +68,7 @@ class Pairs : public text::Tokenizer {
 
 EncodedRequest encode(const std::string& context, const std::string& continuation, int64_t most = 100) {
   const Document d = {.id = "", .requests = {{.context = context, .continuation = continuation}}};
-  return encode_requests(Pairs(), std::span(&d, 1), {.context = most, .vocab = 258})[0];
+  return encode_requests(Kind::choices, Pairs(), std::span(&d, 1), {.context = most, .vocab = 258})[0];
 }
 
 TEST(EncodeRequests, TogetherAndCut) {
@@ -87,6 +87,64 @@ TEST(EncodeRequests, TogetherAndCut) {
   EXPECT_EQ(cut.scored, 2);
   EXPECT_TRUE(cut.cut);
   EXPECT_FALSE(encode("012", " y", 4).cut);
+}
+
+// Windows of the model's context: each token is predicted once, from as many before it as fit.
+TEST(EncodeRequests, TextsAreCutIntoWindows) {
+  Document d = {.id = "", .requests = {{.context = "", .continuation = "0123456"}}};
+  const auto windows = encode_requests(Kind::text, Pairs(), std::span(&d, 1), {.context = 3, .vocab = 258});
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_EQ(windows[0].ids, (std::vector<int32_t>{257, '0', '1', '2'}));
+  EXPECT_EQ(windows[1].ids, (std::vector<int32_t>{'2', '3', '4', '5'}));
+  EXPECT_EQ(windows[2].ids, (std::vector<int32_t>{'3', '4', '5', '6'}));
+  EXPECT_EQ(windows[0].scored, 3);
+  EXPECT_EQ(windows[1].scored, 3);
+  EXPECT_EQ(windows[2].scored, 1);
+  EXPECT_EQ(encode_requests(Kind::text, Pairs(), std::span(&d, 1), {.context = 7, .vocab = 258}).size(), 1u);
+  const std::vector<Score> scores =
+      scores_of_requests(windows, std::vector<Score>{{-1, 3, true}, {-2, 3, false}, {-4, 1, true}});
+  ASSERT_EQ(scores.size(), 1u);
+  EXPECT_EQ(scores[0].log_likelihood, -7);
+  EXPECT_EQ(scores[0].count, 7);
+  EXPECT_FALSE(scores[0].greedy);
+}
+
+TEST(TaskResults, TextsAreMeasuredByTheirWordsAndBytes) {
+  Task task = {.name = "t",
+               .kind = Kind::text,
+               .metrics = {Metric::word_perplexity, Metric::byte_perplexity, Metric::bits_per_byte},
+               .files = {},
+               .forms = {}};
+  std::vector<Document> documents = {document({2}, 0), document({2}, 0)};
+  documents[0].words = 2, documents[0].bytes = 10, documents[1].words = 6, documents[1].bytes = 30;
+  const TaskResult result = evaluate_scores(task, documents, std::vector<Score>{{-4, 3, true}, {-20, 9, false}});
+  EXPECT_DOUBLE_EQ(result.metrics[0].value, std::exp(3.0));
+  EXPECT_DOUBLE_EQ(result.metrics[1].value, std::exp(0.6));
+  EXPECT_DOUBLE_EQ(result.metrics[2].value, 0.6 / std::log(2.0));
+  // Residuals -4 + 3 * 2 = 2 and -20 + 3 * 6 = -2 over a mean of 4 words.
+  EXPECT_DOUBLE_EQ(*result.metrics[0].standard_error, std::exp(3.0) * std::sqrt(8.0 / 2) / 4);
+}
+
+TEST(TaskDocuments, ExamplesStandBeforeEachContext) {
+  Task task = {.name = "t", .metrics = {}, .files = {}, .forms = {}};
+  std::vector<Document> documents = {document({2, 3}, 0)};
+  std::vector<Document> examples = {document({1, 1}, 1), document({1}, 0), document({1}, 0)};
+  examples[0].requests[1] = {.context = "Q", .continuation = " A"};
+  add_shots(task, examples, 2, documents);
+  for (const Request& request : documents[0].requests) {
+    EXPECT_EQ(request.context, "Q A\n\nc x\n\nc");
+    EXPECT_EQ(request.continuation, " x");
+  }
+  EXPECT_THROW(add_shots(task, examples, 4, documents), base::UserError);
+}
+
+TEST(TaskDocuments, WordsAreThoseOfPython) {
+  EXPECT_EQ(num_words("a  b\nc"), 3);
+  EXPECT_EQ(num_words(" a b "), 4);  // re.split gives empty texts at both ends
+  EXPECT_EQ(num_words("a\xC2\xA0"
+                      "b"),
+            2);
+  EXPECT_EQ(num_words(""), 1);
 }
 
 TEST(EncodeRequests, RequestsThatCannotBeScored) {

@@ -17,8 +17,28 @@ struct MetricName {
   Metric metric;
   std::string_view name;
 };
-constexpr std::array<MetricName, 3> kMetricNames = {
-    {{Metric::accuracy, "acc"}, {Metric::normalized_accuracy, "acc_norm"}, {Metric::perplexity, "perplexity"}}};
+constexpr std::array<MetricName, 6> kMetricNames = {{{Metric::accuracy, "acc"},
+                                                     {Metric::normalized_accuracy, "acc_norm"},
+                                                     {Metric::perplexity, "perplexity"},
+                                                     {Metric::word_perplexity, "word_perplexity"},
+                                                     {Metric::byte_perplexity, "byte_perplexity"},
+                                                     {Metric::bits_per_byte, "bits_per_byte"}}};
+
+bool measures(Metric metric, Kind kind) {
+  switch (metric) {
+    case Metric::accuracy:
+      return kind != Kind::text;
+    case Metric::normalized_accuracy:
+      return kind == Kind::choices;
+    case Metric::perplexity:
+      return kind == Kind::continuation;
+    case Metric::word_perplexity:
+    case Metric::byte_perplexity:
+    case Metric::bits_per_byte:
+      return kind == Kind::text;
+  }
+  return false;
+}
 
 // UserError for a member of another name.
 void require_members(const Json& object, std::initializer_list<std::string_view> names) {
@@ -62,9 +82,19 @@ Label read_label(const Json& source) {
 
 Form read_form(const Json& source, Kind kind) {
   Form form;
-  require_members(source, {"needs", "id", "context", "choices", "continuation", "before_choice", "label"});
+  require_members(source,
+                  {"needs", "id", "context", "choices", "continuation", "text", "counted", "before_choice", "label"});
   for (const Json& path : source.at("needs").list()) form.needs.emplace_back(path.text());
   if (const auto id = source.find("id")) form.id = id->text();
+  if (kind == Kind::text) {
+    form.choices = read_texts(source.at("text"));
+    form.counted = source.find("counted") ? read_texts(source.at("counted")) : form.choices;
+    form.label.fixed = 0;
+    form.before_choice = "";
+    for (const Texts* texts : {&form.choices, &form.counted})
+      if (texts->each || texts->templates.size() != 1) source.at("text").refuse("one template");
+    return form;
+  }
   form.contexts = read_texts(source.at("context"));
   if (const auto between = source.find("before_choice")) form.before_choice = between->text();
   if (kind == Kind::choices) {
@@ -81,15 +111,20 @@ Form read_form(const Json& source, Kind kind) {
 Kind read_kind(const Json& source) {
   if (source.text() == "choices") return Kind::choices;
   if (source.text() == "continuation") return Kind::continuation;
-  source.refuse("\"choices\" or \"continuation\"");
+  if (source.text() == "text") return Kind::text;
+  source.refuse("\"choices\", \"continuation\" or \"text\"");
 }
 
 Metric read_metric(const Json& source, Kind kind) {
   const auto row = std::ranges::find(kMetricNames, source.text(), &MetricName::name);
-  if (row == kMetricNames.end()) source.refuse("\"acc\", \"acc_norm\" or \"perplexity\"");
-  if ((kind == Kind::choices && row->metric == Metric::perplexity) ||
-      (kind == Kind::continuation && row->metric == Metric::normalized_accuracy))
-    source.fail("the metric \"{}\" is not one of {}", row->name, kind == Kind::choices ? "choices" : "a continuation");
+  std::string known;
+  for (const MetricName& m : kMetricNames) known += (known.empty() ? "" : ", ") + std::string(m.name);
+  if (row == kMetricNames.end()) source.refuse("one of " + known);
+  if (!measures(row->metric, kind))
+    source.fail("the metric \"{}\" is not one of {}", row->name,
+                kind == Kind::choices        ? "choices"
+                : kind == Kind::continuation ? "a continuation"
+                                             : "texts");
   return row->metric;
 }
 

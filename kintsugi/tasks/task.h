@@ -14,13 +14,17 @@
 namespace kintsugi::tasks {
 
 // choices: the model chooses the most likely of several continuations; continuation: there is one, which it should
-// predict.
-enum class Kind : uint8_t { choices, continuation };
+// predict; text: whole texts, each token of which it should predict.
+enum class Kind : uint8_t { choices, continuation, text };
 
 enum class Metric : uint8_t {
   accuracy,             // of choices: the most likely one is right; of a continuation: each token is the most likely
   normalized_accuracy,  // the same by log-likelihood per character of the choice
   perplexity,           // exp of the mean negative log-likelihood of a continuation
+  // Of texts: exp of the negative log-likelihood of all over their words, or bytes; and that per byte in bits.
+  word_perplexity,
+  byte_perplexity,
+  bits_per_byte,
 };
 std::string_view name_of(Metric metric);
 
@@ -47,7 +51,8 @@ struct Form {
   std::vector<std::string> needs;  // paths by which the form is recognized
   std::string id;                  // the path of a record's own name, which it may lack
   Texts contexts;                  // one for all choices, or one for each
-  Texts choices;                   // of a continuation one
+  Texts choices;                   // of a continuation, or a text, one
+  Texts counted;                   // of a text: that whose words and bytes are counted
   std::string before_choice = " ";
   Label label;
 };

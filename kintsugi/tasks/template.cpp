@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/utf8.h"
@@ -85,13 +86,43 @@ std::string wikihow(std::string_view text, const std::string& none) {
   return replaced(out, "  ", " ");
 }
 
+// As Python's re.sub(OPEN\s*([^CLOSE]*?)\s*CLOSE, OPEN\1CLOSE): white space inside of a pair of marks.
+std::string tightened(std::string_view text, char open, char close) {
+  std::string out;
+  for (size_t at = 0;;) {
+    const size_t begin = text.find(open, at);
+    // What is between the marks holds no closing one, but may hold an opening one.
+    const size_t end = begin == std::string_view::npos ? begin : text.find(close, begin + 1);
+    if (end == std::string_view::npos) return out += text.substr(at);
+    out += text.substr(at, begin + 1 - at);
+    out += without_trailing_space(without_leading_space(text.substr(begin + 1, end - begin - 1)));
+    out += close;
+    at = end + 1;
+  }
+}
+// Undoes the tokenization of WikiText, as the harness does.
+std::string wikitext(std::string_view text, const std::string&) {
+  static constexpr std::pair<std::string_view, std::string_view> kFirst[] = {
+      {"s '", "s'"}, {" @-@ ", "-"}, {" @,@ ", ","}, {" @.@ ", "."}, {" : ", ": "},
+      {" ; ", "; "}, {" . ", ". "},  {" ! ", "! "},  {" ? ", "? "},  {" , ", ", "}};
+  static constexpr std::pair<std::string_view, std::string_view> kLast[] = {
+      {"= = = =", "===="}, {"= = =", "==="}, {"= =", "=="},  {" \u00b0 ", "\u00b0"},
+      {" \n", "\n"},       {"\n ", "\n"},    {" N ", " 1 "}, {" 's", "'s"}};
+  std::string out(text);
+  for (const auto& [from, to] : kFirst) out = replaced(out, from, to);
+  for (const auto& [open, close] : {std::pair('(', ')'), {'[', ']'}, {'{', '}'}, {'"', '"'}, {'\'', '\''}})
+    out = tightened(out, open, close);
+  for (const auto& [from, to] : kLast) out = replaced(out, from, to);
+  return out;
+}
+
 struct FilterRow {
   std::string_view name;
   std::string (*apply)(std::string_view text, const std::string& argument);
   bool argument = false;
 };
 // Every filter.
-constexpr std::array<FilterRow, 9> kFilters = {{
+constexpr std::array<FilterRow, 10> kFilters = {{
     {"strip", strip},
     {"lstrip", lstrip},
     {"capitalize", capitalize},
@@ -101,6 +132,7 @@ constexpr std::array<FilterRow, 9> kFilters = {{
     {"without_last_word", without_last_word},
     {"last_word", last_word},
     {"wikihow", wikihow},
+    {"wikitext", wikitext},
 }};
 
 std::vector<std::string> split(std::string_view text, char by) {

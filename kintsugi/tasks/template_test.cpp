@@ -33,6 +33,14 @@ TEST(Template, FieldsAreMembersAndPositions) {
   EXPECT_EQ(render("{}", "\"itself\""), "itself");
 }
 
+TEST(Template, FilterOfWikiText) {
+  EXPECT_EQ(
+      render(
+          "{|wikitext}",
+          R"(" = = Game = = \n The third @-@ person game , with N or 1 @,@ 000 ( or more ) units : \" good \" . \n N 's")"),
+      " == Game ==\nThe third-person game, with 1 or 1,000 (or more) units: \"good\".\nN's");
+}
+
 TEST(Template, Filters) {
   EXPECT_EQ(render("{|strip}|", R"("  \u00a0x y\u2003\n")"), "x y|");
   EXPECT_EQ(render("{|lstrip}|", R"("\n x ")"), "x |");
