@@ -28,9 +28,15 @@ int run(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, not the end of the process
   // The verbs, in the order of the help page.
   constexpr std::array<AddVerb, 23> kVerbs = {
+<<<<<<< HEAD
       add_prepare, add_check,    add_plan,    add_devices, add_bench,   add_train,  add_job,      add_launch,
       add_sweep,   add_status,   add_watch,   add_report,  add_profile, add_scale,  add_generate, add_chat,
       add_serve,   add_evaluate, add_compare, add_explain, add_show,    add_import, add_export};
+=======
+      add_prepare, add_check,    add_plan,    add_devices, add_bench, add_train,    add_job,   add_launch,
+      add_status,  add_watch,    add_report,  add_profile, add_scale, add_generate, add_chat,  add_serve,
+      add_embed,   add_evaluate, add_compare, add_explain, add_show,  add_import,   add_export};
+>>>>>>> bcdbe2f (wip2)
   Command command(kVerbs);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   return command.run(args, std::cout, std::cerr);
