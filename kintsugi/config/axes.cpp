@@ -39,10 +39,11 @@ void check_stages(const Given& given) {
                             place(given, {"parallel.stages"}), given.say("parallel.stages"), word);
   const int64_t parts = p.pipe * p.chunks, layers = given.settings.model.layers;
   if (p.pipe > 1 && parts > layers)
-    throw base::UserError("config", "{}{}{} makes {} parts of {}; at most pipe = {}",
+    throw base::UserError("config", "{}{}{} makes {} parts of {}; at most pipe = {}{}",
                           place(given, {"parallel.pipe", "parallel.chunks", "model.layers"}),
                           given.say("parallel.pipe"), p.chunks > 1 ? " with " + given.say("parallel.chunks") : "",
-                          parts, given.say("model.layers"), std::max<int64_t>(1, layers / p.chunks));
+                          parts, given.say("model.layers"), std::max<int64_t>(1, layers / p.chunks),
+                          p.chunks > 1 && layers >= p.pipe ? fmt::format(" or chunks = {}", layers / p.pipe) : "");
 }
 
 void check_expert_ranks(const Given& given) {

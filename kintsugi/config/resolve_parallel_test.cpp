@@ -182,7 +182,7 @@ TEST(ResolveParallel, Stages) {
             "[config] run.toml:2: parallel.pipe = 5 makes 5 parts of model.layers = 4 (default); at most pipe = 4");
   EXPECT_EQ(error_in("pipe = 2\nchunks = 3\nschedule = \"interleaved\"\n"),
             "[config] run.toml:2: parallel.pipe = 2 with parallel.chunks = 3 makes 6 parts of model.layers = 4 "
-            "(default); at most pipe = 1");
+            "(default); at most pipe = 1 or chunks = 2");
   EXPECT_EQ(
       error_in("pipe = 2\nstages = \"1-2 3\"\n"),
       "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is not a number of layers; write how many layers "
