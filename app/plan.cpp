@@ -264,6 +264,12 @@ void take_device(config::Settings& s, const std::string& cluster) {
   s.parallel.device = name_of(is_card ? config::Device::cuda : config::Device::cpu);
 }
 
+// A software that splits optimizer state over `context` does so without a key.
+void take_software(config::Settings& s, const std::string& name) {
+  if (simulate::software_named(name).shards_context && s.parallel.context > 1 && s.parallel.zero > 0)
+    s.parallel.shard_context = true;
+}
+
 void run(const RunOptions& run_options, PlanOptions options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
   if (options.time.cluster.empty()) options.time.cluster = resolved.settings.parallel.cluster;
@@ -275,6 +281,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
   refuse_run_files("plan", run_options, resolved.settings, outputs, options.time.cluster);
   train::complete_from_data(resolved);
   if (!options.time.cluster.empty()) take_device(resolved.settings, options.time.cluster);
+  take_software(resolved.settings, options.time.software);
   const config::Settings& s = resolved.settings;
   const std::vector<int64_t> devices =
       options.devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options.devices);

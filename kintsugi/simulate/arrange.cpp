@@ -37,8 +37,17 @@ class Arranger {
         list_.back().more_bytes = static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
       if (software.keeps_masks && (i.kernel == "layer_norm_grad" || i.kernel == "rms_norm_grad"))
         list_.back().more_bytes = 2 * static_cast<double>(p.buffer(i.outs[0]).bytes());
+      if (const double bytes = i.kind == Kind::compute ? chain_bytes(i, software) : 0; bytes > 0)
+        list_.back().more_bytes += bytes * static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
       for (const BufferId in : i.ins) ++uses_[in];
     }
+  }
+
+  static double chain_bytes(const Instruction& i, const Software& software) {
+    if (i.kernel == "rms_norm" || i.kernel == "layer_norm") return software.norm_bytes;
+    if (i.kernel == "rms_norm_grad" || i.kernel == "layer_norm_grad") return software.norm_grad_bytes;
+    if (i.kernel == "rotary" || i.kernel == "rotary_grad") return software.rotary_bytes;
+    return 0;
   }
 
   std::vector<Arranged> take() { return std::move(list_); }
@@ -159,6 +168,31 @@ class Arranger {
     }
   }
 
+  // Operands of products with weights are cast to 8 bits, and written a second time transposed for the gradient of the
+  // weights: in the forward pass what comes in (2 bytes read, 2 written), in the backward pass the gradient of what
+  // went out, once for both products that read it.
+  void cast_operands() {
+    for (Arranged& a : list_) {
+      if (!is_product(a) && !a.product) continue;
+      const Instruction& i = a.first != nullptr ? *a.first : *a.instruction;
+      const ProductSize s = size_of(a);
+      if (i.kernel != "contract" || s.times != 1) continue;
+      a.fp8 = true;
+      if (i.phase != program::Phase::weight && i.accumulate == 0) a.cast_bytes = 4 * s.rows * s.depth;
+    }
+  }
+
+  // Of what is computed again, attention and each second product were kept (torchtitan, per-operation checkpointing).
+  void keep_every_second() {
+    int products = 0;
+    for (Arranged& a : list_) {
+      const Instruction& i = *a.instruction;
+      if (i.kind != Kind::compute || i.phase != program::Phase::forward || a.elsewhere) continue;
+      if (i.kernel == "attention") a.elsewhere = true;
+      if (is_product(a) && products++ % 2 == 1) a.elsewhere = true;
+    }
+  }
+
  private:
   // Of a collective: what is sent, before it is stacked.
   BufferId operand(const Instruction& i) const {
@@ -189,6 +223,9 @@ std::vector<Arranged> arranged(const Program& p, const program::Body& body, cons
     a.join_columns();
   }
   if (software.joins_elementwise) a.join_elementwise();
+  if (software.saves_every_second && body.does(program::Work::backward) && !body.does(program::Work::forward))
+    a.keep_every_second();
+  if (software.fp8) a.cast_operands();
   if (software.sum_units > 0 && body.does(program::Work::forward)) a.leave_units(software.sum_units);
   if (software.starts_early && body.does(program::Work::backward)) a.start_early();
   return a.take();

@@ -142,4 +142,42 @@ TEST(Arranged, LeavesStacksOut) {
   EXPECT_EQ(names(b.arranged({.starts_early = true, .sequence_first = true})), "contract start contract stack- ");
 }
 
+// x [10 x 6] times w [6 x 4]: 60 elements are read in 2 bytes and written twice in one.
+TEST(Arrange, CastsOperandsTo8Bits) {
+  Body b;
+  const BufferId x = b.value(kX), w = b.value({{"embed", 6}, {"ffn", 4}});
+  b.kernel("contract", {x, w}, {{"batch", 1}, {"seq", 10}, {"ffn", 4}});
+  b.kernel("add", {x, x}, kX);
+  const auto list = b.arranged({.fp8 = true});
+  EXPECT_TRUE(list[0].fp8);
+  EXPECT_EQ(list[0].cast_bytes, 4 * 60);
+  EXPECT_FALSE(list[1].fp8);
+  EXPECT_FALSE(b.arranged({})[0].fp8);
+}
+
+// What is of the forward pass in the body of a backward pass is computed again there.
+TEST(Arrange, KeepsAttentionAndEachSecondProduct) {
+  Body b;
+  const BufferId x = b.value(kX), w = b.value({{"embed", 6}, {"ffn", 4}});
+  const Shape y = {{"batch", 1}, {"seq", 10}, {"ffn", 4}};
+  b.kernel("contract", {x, w}, y);
+  b.kernel("attention", {x, x, x}, kX);
+  b.kernel("contract", {x, w}, y);
+  b.kernel("contract", {x, w}, y);
+  EXPECT_EQ(names(b.arranged({.saves_every_second = true})), "contract attention- contract- contract ");
+  EXPECT_EQ(names(b.arranged({})), "contract attention contract contract ");
+}
+
+TEST(Arrange, AddsTheBytesOfChains) {
+  Body b;
+  const BufferId x = b.value(kX);
+  b.kernel("rms_norm", {x}, kX);
+  b.kernel("rms_norm_grad", {x}, kX);
+  b.kernel("rotary", {x}, kX);
+  const auto list = b.arranged({.norm_bytes = 32, .norm_grad_bytes = 68, .rotary_bytes = 16});
+  EXPECT_EQ(list[0].more_bytes, 32 * 60);
+  EXPECT_EQ(list[1].more_bytes, 68 * 60);
+  EXPECT_EQ(list[2].more_bytes, 16 * 60);
+}
+
 }  // namespace kintsugi::simulate::arrange_test

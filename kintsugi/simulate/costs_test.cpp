@@ -118,6 +118,39 @@ TEST(Attention, NeedsWhole16BytesForTensorCores) {
   EXPECT_LT(seconds(104, DType::bf16), seconds(112, DType::bf16));
 }
 
+TEST(Attention, HasTheShareOfTheSoftwaresKernels) {
+  Cluster c = small_cluster();
+  program::Program p;
+  for (const char* seq : {"seq", "key_seq", "key_seq"})
+    p.buffers.push_back({.name = seq, .type = {{{"batch", 2}, {seq, 8}, {"head_dim", 4}}, DType::f32}});
+  program::Instruction i;
+  i.kernel = "attention";
+  i.ins = {0, 1, 2};
+  i.cost.flops = 100;
+  const auto seconds = [&](std::string_view software) {
+    return KernelCosts(c, software_named(software)).of(p, {.instruction = &i}).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds("kintsugi"), 2);  // half of 100 FLOP/s
+  EXPECT_DOUBLE_EQ(seconds("pytorch-fsdp"), 2) << "the file does not know those of Triton";
+  c.attention.triton_forward = 0.25;
+  c.attention.flash2_forward = 0.4;
+  EXPECT_DOUBLE_EQ(seconds("kintsugi"), 2);
+  EXPECT_DOUBLE_EQ(seconds("pytorch-fsdp"), 4);
+  EXPECT_DOUBLE_EQ(seconds("torchtitan"), 2.5);
+}
+
+TEST(Products, In8Bits) {
+  Cluster c = small_cluster();
+  c.device.memory_bandwidth = 1e9;
+  const KernelCosts costs(c, software_named("megatron-2025-fp8"));
+  const ProductSize size = {.rows = 2, .columns = 20, .depth = 1000};
+  EXPECT_THROW(costs.product_fp8(size), base::UserError);
+  c.device.peak_fp8 = 200;
+  EXPECT_DOUBLE_EQ(costs.product_fp8(size), 400);
+  c.products.share_fp8 = 0.5;
+  EXPECT_DOUBLE_EQ(costs.product_fp8(size), 800);
+}
+
 GroupShape group(const Cluster& c, int ranks, int stride = 1) {
   std::vector<int> list;
   for (int i = 0; i < ranks; ++i) list.push_back(i * stride);
@@ -161,6 +194,24 @@ TEST(Transfers, BetweenNodes) {
   c.network.link.step = 1;
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 64, 8), Collective::all_reduce, 0.92).total(), 2 * 6 + 1);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_reduce, 920).total(), 2 * 3 + 920);
+}
+
+// Four adapters for eight devices: neighbours share one, so that a ring over all, or over one device of each node,
+// leaves a node by the adapter that it came in by.
+TEST(Transfers, OfRingsThatChangeTheAdapter) {
+  Cluster c = small_cluster();
+  c.network.adapters = 4;
+  c.network.crossing = 0.5;
+  EXPECT_FALSE(group(c, 16).changes_adapter);
+  EXPECT_FALSE(group(c, 4, 8).changes_adapter);
+  EXPECT_TRUE(group(c, 8, 2).changes_adapter);
+  EXPECT_TRUE(group(c, 4, 4).changes_adapter);
+  EXPECT_FALSE(group(c, 2, 4).changes_adapter) << "one node";
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_gather, 10).seconds, 10);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_gather, 10).seconds, 10);
+  c.network.adapters = 8;
+  c.network.crossing = 1;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_gather, 10).seconds, 5);
 }
 
 TEST(Transfers, TakeTheFastestProtocolBetweenNodes) {

@@ -38,10 +38,23 @@ double KernelCosts::bytes(double bytes) const {
 }
 
 double KernelCosts::product(const ProductSize& size, DType dtype, double units) const {
+  return tiled(size, peak(dtype) * cluster_.products.share, static_cast<double>(tensor::size_of(dtype)), units);
+}
+
+double KernelCosts::product_fp8(const ProductSize& size, double units) const {
+  if (cluster_.device.peak_fp8 == 0)
+    throw base::UserError("cluster", "{}: peak.fp8 is missing, and {} computes products in fp8", cluster_.path,
+                          software_.name);
+  const Products& products = cluster_.products;
+  const double share = products.share_fp8 > 0 ? products.share_fp8 : products.share;
+  return tiled(size, cluster_.device.peak_fp8 * share, 1, units);
+}
+
+// rate: FLOP/s of all units. element: bytes of a number of the operands; results have two at least.
+double KernelCosts::tiled(const ProductSize& size, double rate, double element, double units) const {
   const Products& products = cluster_.products;
   const Device& d = cluster_.device;
-  const double by_unit = peak(dtype) * products.share / d.units;
-  const auto element = static_cast<double>(tensor::size_of(dtype));
+  const double by_unit = rate / d.units;
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : products.tiles) {
     const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
@@ -49,12 +62,12 @@ double KernelCosts::product(const ProductSize& size, DType dtype, double units) 
     const double waves = std::ceil(tiles / (d.units - units));
     // A tile reads (rows + columns) elements from the cache for each of its multiplications in depth.
     const double read = d.cache_bandwidth / d.units * 2 * rows * columns / ((rows + columns) * element);
-    const double rate = d.cache_bandwidth == 0 ? by_unit : std::min(by_unit, read);
-    best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / rate);
+    const double reached = d.cache_bandwidth == 0 ? by_unit : std::min(by_unit, read);
+    best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / reached);
   }
   // Operands and result travel at least once.
-  const double moved =
-      size.times * (size.rows * size.depth + size.depth * size.columns + size.rows * size.columns) * element;
+  const double moved = size.times * ((size.rows + size.columns) * size.depth * element +
+                                     size.rows * size.columns * std::max(element, 2.0));
   return products.start + std::max(best, moved / (d.memory_bandwidth * d.memory_share));
 }
 
@@ -68,7 +81,18 @@ double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
       software_.adds_gradients && i.accumulate != 0
           ? bytes(3.0 * size.rows * size.columns * size.times * static_cast<double>(tensor::size_of(a.dtype)))
           : 0;
+  if (arranged.fp8) return product_fp8(size, arranged.units) + bytes(arranged.cast_bytes) + added;
   return product(size, a.dtype, arranged.units) + added;
+}
+
+// Of the kernels of attention that the software has, as far as the cluster's file knows them.
+double KernelCosts::share_of_attention(bool backward) const {
+  const Attention& a = cluster_.attention;
+  double share = 0;
+  if (software_.attention == "triton") share = backward ? a.triton_backward : a.triton_forward;
+  if (software_.attention == "flash2") share = backward ? a.flash2_backward : a.flash2_forward;
+  if (share > 0) return share;
+  return backward ? a.backward : a.forward;
 }
 
 // Where scores go through memory: products of each head, and between them a softmax that reads and writes each score
@@ -76,8 +100,7 @@ double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
 double KernelCosts::attention(const Program& p, const Instruction& i, bool backward) const {
   const tensor::Type &q = p.buffer(i.ins[0]).type, &k = p.buffer(i.ins[1]).type;
   if (software_.fused_attention) {
-    const double share = backward ? cluster_.attention.backward : cluster_.attention.forward;
-    return cluster_.products.start + i.cost.flops / (peak(q.dtype) * share);
+    return cluster_.products.start + i.cost.flops / (peak(q.dtype) * share_of_attention(backward));
   }
   const auto depth = static_cast<double>(q.shape.size("head_dim"));
   const auto rows = static_cast<double>(q.shape.size("seq")), columns = static_cast<double>(k.shape.size("key_seq"));
@@ -112,10 +135,11 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
   const int first = i.kernel == "head_grad" && products < 3 ? 1 : 0;
   for (int n = 0; n < static_cast<int>(products); ++n) seconds += product(forms[(first + n) % 3], x.dtype);
   // Passes over logits: as a kernel that has them in blocks, each is read and written twice; otherwise each step from
-  // the cast to fp32 to the gradient is a kernel (52 bytes of each, forward and backward).
+  // the cast to fp32 to the gradient is a kernel.
   const double elements = logits.rows * logits.columns;
   const double share = i.kernel == "head_with_grad" ? 1 : 0.5;
-  const double passes = software_.fused_loss ? 4.0 * static_cast<double>(tensor::size_of(x.dtype)) : 52;
+  const double passes =
+      software_.fused_loss ? 4.0 * static_cast<double>(tensor::size_of(x.dtype)) : software_.logit_bytes;
   return seconds + bytes(share * passes * elements);
 }
 

@@ -34,6 +34,8 @@ struct Arranged {
   double more_bytes = 0;                        // of elementwise instructions that it does too
   bool elsewhere = false;                       // another does it
   double units = 0;                             // of the device that a transfer beside it occupies
+  bool fp8 = false;                             // a product whose operands are cast to 8 bits
+  double cast_bytes = 0;                        // that kernels of the cast move
 };
 
 class KernelCosts {
@@ -47,6 +49,7 @@ class KernelCosts {
 
   // units: of the device that it may not use.
   double product(const ProductSize& size, tensor::DType dtype, double units = 0) const;
+  double product_fp8(const ProductSize& size, double units = 0) const;
   double bytes(double bytes) const;  // read and written by one kernel
 
  private:
@@ -57,6 +60,8 @@ class KernelCosts {
   double head(const program::Program& p, const program::Instruction& i) const;
   double grouped(const program::Program& p, const program::Instruction& i) const;
   double peak(tensor::DType dtype) const;
+  double tiled(const ProductSize& size, double rate, double element, double units) const;
+  double share_of_attention(bool backward) const;
 
   const Cluster& cluster_;
   const Software& software_;

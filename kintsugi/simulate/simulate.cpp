@@ -32,6 +32,7 @@ class Run {
       : cluster_(cluster),
         options_(options),
         slowest_(cluster.slowest_of(programs[0].mesh.ranks())),
+        occupied_(cluster.device.units / (cluster.device.units - software.channels)),
         timed_(timed(programs, cluster, software)),
         stages_(programs.size()),
         computing_(static_cast<double>(programs.size())),
@@ -218,9 +219,10 @@ class Run {
 
   double factor_of(const Stage& stage) const {
     double factor = 1;
-    if (stage.flowing[static_cast<size_t>(LinkKind::node)] > 0) factor = std::max(factor, cluster_.node.slowdown);
+    if (stage.flowing[static_cast<size_t>(LinkKind::node)] > 0)
+      factor = std::max({factor, cluster_.node.slowdown, occupied_});
     if (stage.flowing[static_cast<size_t>(LinkKind::network)] > 0)
-      factor = std::max(factor, cluster_.network.link.slowdown);
+      factor = std::max({factor, cluster_.network.link.slowdown, occupied_});
     return factor / std::min(cluster_.device.turns, static_cast<double>(stages_.size()) / computing_);
   }
 
@@ -384,7 +386,8 @@ class Run {
 
   const Cluster& cluster_;
   const Options& options_;
-  const double slowest_;  // all ranks wait for it, sooner or later
+  const double slowest_;   // all ranks wait for it, sooner or later
+  const double occupied_;  // by which kernels slow down that leave units to a collective
   TimedPrograms timed_;
   std::vector<const CallList*> lists_;
   std::vector<Stage> stages_;

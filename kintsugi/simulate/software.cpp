@@ -45,10 +45,10 @@ Software megatron_deepspeed() {
   return s;
 }
 
-// A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time for each
-// of our kernels, of which a PyTorch that computes a layer again starts several, follows from the eighteen pairs of runs
-// that differ in micro_batch alone: with this, half of them change by more than simulated, half by less. One figure for
-// all rows: good for an order, not for a time.
+// A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time for
+// each of our kernels, of which a PyTorch that computes a layer again starts several, follows from the eighteen pairs
+// of runs that differ in micro_batch alone: with this, half of them change by more than simulated, half by less. One
+// figure for all rows: good for an order, not for a time.
 Software bloom() {
   Software s = megatron_deepspeed();
   s.name = "bloom-2022";
@@ -66,9 +66,9 @@ Software bloom_bf16() {
   return s;
 }
 
-// As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and gathers
-// and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and checked (8), clipped
-// (8), the weight cast (4), zeroed (4).
+// As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
+// gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and checked
+// (8), clipped (8), the weight cast (4), zeroed (4).
 Software megatron_2022() {
   Software s = kMegatron2021;
   s.name = "megatron-2022";
@@ -77,6 +77,100 @@ Software megatron_2022() {
   s.adds_gradients = false;
   s.starts_early = true;
   s.update_bytes = 24;
+  return s;
+}
+
+// What eager PyTorch does otherwise: activations and residuals are kernels of their own, and so is each step of an
+// update. FSDP makes a layer one flat parameter: autograd puts the gradients of its views together before they are
+// reduced. NCCL's rings on eight A100 have 24 channels, a block on a multiprocessor each ("Channel 00/24" in its logs).
+constexpr Software kPyTorchFsdp = {
+    .name = "pytorch-fsdp",
+    .source = "llm-foundry, October 2023: PyTorch 2.1 FSDP, mixed_precision PURE, attn_impl triton; Composer",
+    .fused_loss = false,
+    .gathers_later = true,
+    .joins_products = true,
+    .joins_activations = false,
+    // Composer's DecoupledAdamW is a chain of kernels over fp32: first moment 8 + 12, second 8 + 12, root 8, division
+    // 8, addition of epsilon 8, weight 16. Gradients are cast (6), their norm read (4) and clipped (8), weights cast
+    // (6). All less the 28 of ours.
+    .update_bytes = 76,
+    // The fused loss reads the logits, and writes their gradient over them (6); the two metrics of each training batch,
+    // LanguageCrossEntropy and LanguagePerplexity, cast them to fp32 and normalize them (14 each).
+    .logit_bytes = 34,
+    .attention = "triton",
+    .channels = 24,
+    .flat_layers = true,
+    .reduce_copies = 2,
+};
+
+// FSDP2: gathered weights are copied out of a buffer for each parameter, gradients are cast to fp32 in one for all.
+// Eager norms cast to fp32, square, average, multiply, cast and multiply by the weights (36 bytes of each element, and
+// 76 in the backward pass; ours move 4 and 8); rotary positions cast, multiply complex numbers and cast (20; ours move
+// 4).
+constexpr Software kTorchtitan = {
+    .name = "torchtitan",
+    .source = "torchtitan, December 2024: PyTorch 2.6 FSDP2, gradients reduced in fp32, checkpointing of operations",
+    .fused_loss = false,
+    .gathers_later = true,
+    .joins_activations = false,
+    .update_bytes = 16,
+    .attention = "flash2",
+    .channels = 16,
+    .flat_layers = true,
+    .gather_copies = 2,
+    .reduce_copies = 1.5,
+    .saves_every_second = true,
+    .norm_bytes = 32,
+    .norm_grad_bytes = 68,
+    .rotary_bytes = 16,
+};
+
+// The same with torch.compile for each block: elementwise operations one after another are one kernel, and the loss is.
+Software torchtitan_compiled() {
+  Software s = kTorchtitan;
+  s.name = "torchtitan-compile";
+  s.joins_activations = true;
+  s.joins_elementwise = true;
+  s.norm_bytes = s.norm_grad_bytes = s.rotary_bytes = 0;
+  return s;
+}
+
+// Megatron's profile for H100.
+//
+// Flash attention of cuDNN. The user guide: sums of gradients in buckets that run beside all backward passes, in
+// bf16 (grad_reduce_in_fp32 is off); gathers of weights beside forward passes, one part of which is exposed;
+// gathers and sums over `tensor` beside products. Of these, the configurations for H100
+// (userbuffers_bf16_h100_*): a ring exchange where a gather's result is multiplied, 4 pieces where a product is
+// summed in the forward pass, with 16 of the units for the sum (24 for the smaller product of attention), and
+// bulk, beside the product of the other gradient, elsewhere. Gradients in bf16 are
+// train.gradient_dtype. The update: cast to fp32 (6), clipped (8), the weight cast (4), zeroed (2), and read by
+// norm and optimizer in fp32 (4).
+constexpr Software kMegatron2025 = {
+    .name = "megatron-2025",
+    .source =
+        "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size; NeMo, "
+        "tp_overlap_configs/userbuffers.py",
+    .fused_loss = false,
+    .gradient_bucket = 40e6,
+    .gathers_later = true,
+    .cuts_messages = true,
+    .starts_early = true,
+    .joins_products = true,
+    .joins_activations = false,
+    .joins_elementwise = true,
+    .sequence_first = true,
+    .update_bytes = 24,
+    .pieces = true,
+    .sum_units = 16,
+    .shards_context = true,
+};
+
+// The same with fp8: products with weights, forward and backward, by delayed scaling (Transformer Engine, recipe
+// DelayedScaling, format HYBRID); attention, the head and all else stay in bf16.
+Software megatron_2025_fp8() {
+  Software s = kMegatron2025;
+  s.name = "megatron-2025-fp8";
+  s.fp8 = true;
   return s;
 }
 
@@ -90,29 +184,11 @@ const std::vector<Software>& softwares() {
       bloom(),
       bloom_bf16(),
       megatron_2022(),
-      // Flash attention of cuDNN. The user guide: sums of gradients in buckets that run beside all backward passes, in
-      // bf16 (grad_reduce_in_fp32 is off); gathers of weights beside forward passes, one part of which is exposed;
-      // gathers and sums over `tensor` beside products. Of these, the configurations for H100
-      // (userbuffers_bf16_h100_*): a ring exchange where a gather's result is multiplied, 4 pieces where a product is
-      // summed in the forward pass, with 16 of the units for the sum (24 for the smaller product of attention), and
-      // bulk, beside the product of the other gradient, elsewhere. Gradients in bf16 are
-      // train.gradient_dtype. The update: cast to fp32 (6), clipped (8), the weight cast (4), zeroed (2), and read by
-      // norm and optimizer in fp32 (4).
-      {.name = "megatron-2025",
-       .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size; NeMo, "
-                 "tp_overlap_configs/userbuffers.py",
-       .fused_loss = false,
-       .gradient_bucket = 40e6,
-       .gathers_later = true,
-       .cuts_messages = true,
-       .starts_early = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .sequence_first = true,
-       .update_bytes = 24,
-       .pieces = true,
-       .sum_units = 16},
+      kMegatron2025,
+      megatron_2025_fp8(),
+      kPyTorchFsdp,
+      kTorchtitan,
+      torchtitan_compiled(),
   };
   return list;
 }

@@ -1,6 +1,7 @@
 #include "kintsugi/simulate/timed_program.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -10,6 +11,7 @@
 
 namespace kintsugi::simulate {
 
+using program::BufferId;
 using program::Collective;
 using program::Instruction;
 using program::Kind;
@@ -33,6 +35,7 @@ class Builder {
         bodies.emplace_back();
         if (software_.repeats_layers && recomputes_layers(body)) add_layer_ends(p, body.chunk, bodies.back());
         add(p, body, arranged(p, body, software_), bodies.back());
+        if (software_.fp8) add_amax(p, body, bodies.back());
       }
       result_.bodies.push_back(std::move(bodies));
     }
@@ -41,6 +44,20 @@ class Builder {
   }
 
  private:
+  // The largest absolute values of all operands in fp8 are reduced over all ranks of a stage when a pass ends, for the
+  // scales of the next (Transformer Engine, delayed scaling, reduce_amax; Megatron, tp_only_amax_red is off).
+  void add_amax(const Program& p, const program::Body& body, std::vector<Item>& items) {
+    if (!body.does(program::Work::forward) && !body.does(program::Work::backward)) return;
+    const std::string axes[] = {"tensor", "context", "data"};
+    const std::vector<mesh::Factor> factors = p.mesh.expand(axes);
+    if (factors.empty()) return;
+    const double bytes = 4 * static_cast<double>(body.instructions.size());
+    const TransferTime t =
+        transfer_time(cluster_, shape_of(cluster_, p.mesh.group(rank_, factors)), Collective::all_reduce, bytes);
+    items.emplace_back();
+    items.back().kernels[static_cast<size_t>(Class::other)] = t.total();
+  }
+
   // The first rank of a stage stands for all.
   static int first_rank(const Program& p) {
     for (int rank = 0; rank < p.mesh.ranks(); ++rank)
@@ -80,6 +97,7 @@ class Builder {
   }
 
   void add(const Program& p, const program::Body& body, const std::vector<Arranged>& list, std::vector<Item>& items) {
+    const size_t first_item = items.size();
     for (size_t at = 0; at < list.size(); ++at) {
       const Instruction& i = *list[at].instruction;
       if (i.kind == Kind::compute) {
@@ -90,9 +108,46 @@ class Builder {
       } else if (i.kind == Kind::wait) {
         items.push_back({.kind = Item::Kind::wait, .event = i.event});
       } else {
+        add_copies(p, i, items);
         items.push_back({.kind = Item::Kind::start, .event = i.event, .transfer = transfer(p, body, i)});
         if (software_.pieces) hide(p, body, list, at, result_.transfers.back());
       }
+    }
+    if (software_.flat_layers) join_buckets(p, list, first_item, items);
+  }
+
+  // Of weights of which each rank holds a part, or of their gradients.
+  static bool is_sharding(const Program& p, const Instruction& i) {
+    return (starts(i, Collective::all_gather) || starts(i, Collective::reduce_scatter)) &&
+           p.buffer(i.ins[0]).type.shape.has("flat");
+  }
+
+  // Kernels that pack what is sent, or unpack what was gathered.
+  void add_copies(const Program& p, const Instruction& i, std::vector<Item>& items) const {
+    if (!is_sharding(p, i)) return;
+    const double copies = starts(i, Collective::all_gather) ? software_.gather_copies : software_.reduce_copies;
+    if (copies == 0) return;
+    const BufferId whole = starts(i, Collective::all_gather) ? i.outs[0] : i.ins[0];
+    if (items.empty() || items.back().kind != Item::Kind::kernels) items.emplace_back();
+    items.back().kernels[static_cast<size_t>(Class::other)] +=
+        kernels_.bytes(copies * static_cast<double>(p.buffer(whole).bytes()));
+  }
+
+  // Where the weights of a layer are one collective, buckets other than the largest begin with it.
+  void join_buckets(const Program& p, const std::vector<Arranged>& list, size_t first_item, std::vector<Item>& items) {
+    std::map<std::pair<int, Collective>, double> largest;
+    for (const Arranged& a : list)
+      if (is_sharding(p, *a.instruction)) {
+        double& bytes = largest[{a.instruction->layer, a.instruction->collective}];
+        bytes = std::max(bytes, a.instruction->cost.wire_bytes);
+      }
+    size_t item = first_item;
+    for (const Arranged& a : list) {
+      const Instruction& i = *a.instruction;
+      if (!is_sharding(p, i)) continue;
+      while (items[item].kind != Item::Kind::start || items[item].event != i.event) ++item;
+      if (i.cost.wire_bytes < largest[{i.layer, i.collective}])
+        result_.transfers[static_cast<size_t>(items[item].transfer)].time.latency = 0;
     }
   }
 

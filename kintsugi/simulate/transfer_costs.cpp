@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "kintsugi/base/error.h"
@@ -48,11 +49,12 @@ TransferTime message(const Cluster& c, const GroupShape& g, double bytes) {
 }
 
 // A ring over several nodes takes `turns` x (nodes - 1) steps between nodes and `turns` x (ranks - nodes) within them.
-// The library picks the protocol that takes least: Simple has the whole bandwidth, LL128 and LL have shorter steps (NCCL,
-// src/graph/tuning.cc, NCCL_ALGO_RING).
+// The library picks the protocol that takes least: Simple has the whole bandwidth, LL128 and LL have shorter steps
+// (NCCL, src/graph/tuning.cc, NCCL_ALGO_RING).
 TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, double bytes, double bandwidth) {
   const Link &node = c.node, &network = c.network.link;
-  const double between = turns * static_cast<double>(g.nodes - 1), within = turns * static_cast<double>(g.ranks - g.nodes);
+  const double between = turns * static_cast<double>(g.nodes - 1),
+               within = turns * static_cast<double>(g.ranks - g.nodes);
   const auto ring = [&](double network_step, double node_step, double rate) {
     return TransferTime{LinkKind::network, network.start + between * network_step + within * node_step, bytes / rate};
   };
@@ -64,6 +66,16 @@ TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, d
   try_protocol(network.ll128_step, node.ll128_step, kLl128 * bandwidth);
   try_protocol(network.ll_step, node.ll_step, std::min(kLl * bandwidth, kMostLl));
   return best;
+}
+
+// A ring enters and leaves a node by one adapter if the group has two devices there that share it, or one device alone.
+bool changes_adapter(const Cluster& c, const std::vector<int>& ranks) {
+  const auto per_node = static_cast<int>(c.devices_per_node);
+  const auto per_adapter = c.network.adapters == 0 ? 1 : std::max(1, per_node / static_cast<int>(c.network.adapters));
+  std::map<int, int> devices;  // of the first rank's node, by adapter
+  for (const int rank : ranks)
+    if (rank / per_node == ranks[0] / per_node) ++devices[rank / per_adapter];
+  return devices.size() > 1 && std::ranges::all_of(devices, [](const auto& d) { return d.second == 1; });
 }
 
 // As measured in a node. What the least bytes take is no time of the link.
@@ -90,7 +102,10 @@ GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks) {
   std::ranges::sort(nodes);
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   const bool leaves_part = per_part > 0 && !nodes.empty() && nodes.front() / per_part != nodes.back() / per_part;
-  return {static_cast<int64_t>(ranks.size()), static_cast<int64_t>(nodes.size()), leaves_part};
+  return {.ranks = static_cast<int64_t>(ranks.size()),
+          .nodes = static_cast<int64_t>(nodes.size()),
+          .leaves_part = leaves_part,
+          .changes_adapter = nodes.size() > 1 && changes_adapter(cluster, ranks)};
 }
 
 TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kind, double bytes) {
@@ -108,7 +123,8 @@ TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kin
     return {LinkKind::network, start + (nodes - 1) * hop, std::max(outside / tapered(c, g), within)};
   }
   // A ring enters and leaves each node once, with as many rings as the group has devices there.
-  const double bandwidth = std::min(c.node.attained(), g.per_node() * tapered(c, g));
+  const double crossing = g.changes_adapter ? c.network.crossing : 1;
+  const double bandwidth = std::min(c.node.attained(), g.per_node() * tapered(c, g) * crossing);
   const TransferTime ring = fastest_ring(c, g, turns, bytes, bandwidth);
   if (kind != Collective::all_reduce) return ring;
   const TransferTime tree = {LinkKind::network,

@@ -25,7 +25,8 @@ struct TransferTime {
 struct GroupShape {
   int64_t ranks = 1;
   int64_t nodes = 1;
-  bool leaves_part = false;  // of the network
+  bool leaves_part = false;      // of the network
+  bool changes_adapter = false;  // no two devices of the group on a node share a network adapter
 
   double per_node() const { return static_cast<double>(ranks) / static_cast<double>(nodes); }
 };
