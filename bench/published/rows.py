@@ -17,12 +17,20 @@ SETS = [
     ("bloom-production", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022-bf16"),
     ("bloom", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022"),
     ("aurora70b", "AuroraGPT-70B", CLUSTERS / "aurora.toml", "megatron-deepspeed"),
+    ("mosaic-a100", "llm-foundry A100", CLUSTERS / "selene.toml", "pytorch-fsdp"),
+    ("titan-t1-eager", "torchtitan, table 1", CLUSTERS / "h100_500w.toml", "torchtitan"),
+    ("titan-t1-compile", "torchtitan, table 1", CLUSTERS / "h100_500w.toml", "torchtitan-compile"),
     ("mcore-ci", "Megatron's tests", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
 ]
 
 
 def set_of(row):
-    return next((s for s in SETS if row["id"].startswith(s[0])), None)
+    """(beginning of the row's name, name of the set, cluster, software), or None."""
+    found = next((s for s in SETS if row["id"].startswith(s[0])), None)
+    if found is None or row["precision"] != "fp8":
+        return found
+    begin, name, cluster, software = found
+    return begin, name + ", fp8", cluster, software + "-fp8"
 
 
 def number(row, key, otherwise=1):
@@ -42,7 +50,7 @@ def model(row):
         "family": "gpt",
     }
     name = row["id"]
-    if (name.startswith("dgxc") and ("-8b-" in name or "-70b-" in name)) or name.startswith("aurora"):
+    if (name.startswith("dgxc") and ("-8b-" in name or "-70b-" in name)) or name.startswith(("aurora", "titan")):
         keys["family"] = "llama"
     elif "n15b" in name or "n340b" in name:  # Nemotron: squared ReLU, rotary positions, no biases, a head of its own
         keys.update(activation="relu2", positions="rotary", bias=False, tied=False)
@@ -71,11 +79,13 @@ def stages(row):
 
 def settings(row):
     """The run of a row as sections of a run.toml; None where this program has no such run."""
-    if row["precision"] not in ("fp16", "bf16", "fp32"):
+    if row["precision"].split()[0] not in ("fp16", "bf16", "fp32", "fp8"):
         return None
     tensor, chunks = number(row, "tp"), number(row, "chunks")
     layers = {"stages": " ".join(map(str, stages(row)))} if stages(row) and number(row, "pp") > 1 else {}
     recompute = {"none": "none", "full": "full", "selective-attn": "selective", "selective": "selective"}
+    if row["id"].startswith("titan"):  # of operations: its profile says which are kept
+        recompute["selective"] = "full"
     zero = row["zero"].split()[0][:1] if row["zero"] else "0"  # "3+hpZ(node)" is 3
     return {
         "model": model(row),
@@ -83,9 +93,9 @@ def settings(row):
             "sequence": number(row, "seq"),
             "global_batch": number(row, "global_batch"),
             "micro_batch": number(row, "micro_batch"),
-            "dtype": row["precision"],
-            # NeMo: grad_reduce_in_fp32 is off.
-            "gradient_dtype": "bf16" if row["id"].startswith("dgxc") and row["precision"] == "bf16" else "fp32",
+            "dtype": row["precision"].split()[0].replace("fp8", "bf16"),  # weights and what is no product
+            # NeMo: grad_reduce_in_fp32 is off. llm-foundry: mixed_precision is PURE.
+            "gradient_dtype": "bf16" if row["id"].startswith(("dgxc", "mosaic")) else "fp32",
         },
         "parallel": {
             "data": number(row, "dp"),
@@ -97,6 +107,8 @@ def settings(row):
             "zero": int(zero),
             "sequence_parallel": row["sp"] == "1" and tensor > 1,
             "recompute": recompute[row["recompute"]],
+            # NeMo's distributed optimizer splits over data x context.
+            "shard_context": row["id"].startswith("dgxc") and zero != "0" and number(row, "cp") > 1,
             **layers,
         },
     }
@@ -120,6 +132,8 @@ def seconds(row):
         return value
     if row["unit"] == "samples_per_s":
         return b / value
+    if row["unit"] == "tokens_per_s_per_device":
+        return b * s / (n * value)
     # Narayanan et al. 2021, section 5.1: with recomputation.
     forward = 24 * b * s * l * h * h * (1 + s / (6 * h)) + 2 * b * s * h * v
     if row["unit"] == "hw_tflops_per_device":
