@@ -165,7 +165,7 @@ Class KernelCosts::class_of(const Arranged& a) {
 
 KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
   KernelTime time = alone(p, a);
-  if (a.instruction->launch != 0) return time;
+  if (a.instruction->launch != 0 || !software_.groups_launches) return time;
   const double start = time.of == Class::other ? cluster_.device.kernel_start : cluster_.products.start;
   time.seconds = std::max(0.0, time.seconds - start);
   return time;

@@ -178,7 +178,7 @@ Software megatron_2025_fp8() {
 
 const std::vector<Software>& softwares() {
   static const std::vector<Software> list = {
-      {.name = "kintsugi", .source = "the program as it is", .joins_sums = true},
+      {.name = "kintsugi", .source = "the program as it is", .joins_sums = true, .groups_launches = true},
       kMegatron2021,
       megatron_deepspeed(),
       bloom(),

@@ -45,6 +45,7 @@ struct Software {
   double norm_grad_bytes = 0;       // the same for their gradients
   double rotary_bytes = 0;          // the same for rotary positions, forward and backward each
   bool fp8 = false;                 // products with weights take operands in fp8, cast by kernels of their own
+  bool groups_launches = false;     // one launch performs instructions as the program says: this program alone
   bool shards_context = false;      // optimizer state is split over `context` too: parallel.shard_context
 };
 

@@ -104,7 +104,8 @@ class Builder {
         const KernelTime time = kernels_.of(p, list[at]);
         if (time.seconds == 0) continue;
         if (items.empty() || items.back().kind != Item::Kind::kernels) items.emplace_back();
-        items.back().kernels[static_cast<size_t>(time.of)] += time.seconds + (i.launch == 0 ? 0 : software_.host_time);
+        items.back().kernels[static_cast<size_t>(time.of)] +=
+            time.seconds + (i.launch == 0 && software_.groups_launches ? 0 : software_.host_time);
       } else if (i.kind == Kind::wait) {
         items.push_back({.kind = Item::Kind::wait, .event = i.event});
       } else {
