@@ -69,6 +69,7 @@ Examples:
   kintsugi prepare book.txt --tokenizer chars --output data/book
   kintsugi prepare /usr/include/c++ --tokenizer bpe:4096 --output data/headers
   kintsugi prepare 'wiki/*.jsonl' --field text --tokenizer gpt2/ --output data/wiki
+  zcat wiki.gz | kintsugi prepare - --tokenizer bpe:8192 --output data/wiki
   kintsugi prepare train.txt --validation-text valid.txt --tokenizer bytes --output data/mine
 (gpt2/ stands for a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt, or a
 tokenizer.json. Quotes keep the shell from expanding a pattern that is too long for it.))";
@@ -79,7 +80,8 @@ void add_prepare(Command& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
   const Verb verb = kintsugi.add_verb("prepare", "Turns text into token files to train on");
   verb.texts("inputs", options->inputs,
-             "Files, folders (all files in them; hidden and binary ones are skipped) and patterns")
+             "Files, folders (all files in them; hidden and binary ones are skipped), patterns and pipes; -: the "
+             "standard input")
       .type_name("PATH")
       .required();
   verb.text("-o,--output", options->output, "The folder for the token files; created if it does not exist")
@@ -93,6 +95,9 @@ void add_prepare(Command& kintsugi) {
   verb.text("--field", options->field,
             "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
       .type_name("NAME");
+  verb.integer("--skip-bad-lines", options->skip_bad_lines, {0, 1'000'000'000},
+               "With --field: pass over up to N lines that cannot be read")
+      .type_name("N");
   verb.text("--document-end", options->document_end,
             "The token that ends each document, instead of the one that the tokenizer declares")
       .type_name("TOKEN");

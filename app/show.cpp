@@ -27,8 +27,11 @@ void add_show(Command& kintsugi) {
   verb.text("--labels", options->labels, "The labels of images that are in a file of their own");
   verb.run([options] {
     require_one_process("show");
-    const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
-    if (!std::filesystem::is_directory(options->path) && std::filesystem::exists(index)) {
+    const std::filesystem::path path = options->path, index = data::with_suffix(data::token_prefix(path), ".idx");
+    const bool tokens =
+        std::filesystem::exists(index) ||
+        (path.extension() == ".bin" && std::filesystem::is_regular_file(path) && !images::is_image_file(path));
+    if (!std::filesystem::is_directory(path) && tokens) {
       show_tokens(options->path);
     } else if (std::filesystem::is_regular_file(options->path) &&
                std::filesystem::path(options->path).extension() == ".toml") {

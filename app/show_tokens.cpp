@@ -80,7 +80,7 @@ void print_first_tokens(const data::TokenFile& file, const text::Tokenizer* toke
 void show_tokens(const std::filesystem::path& path) {
   const data::TokenFile file(path);
   const data::TokenSummary summary = data::summarize(file, static_cast<int>(base::usable_cores()), stderr);
-  print_entry("token file", file.prefix().string() + ".bin, .idx");
+  print_entry("token file", file.prefix().string() + (file.bare() ? ".bin" : ".bin, .idx"));
   print_entry("tokens", fmt::format("{}, {}, {}", digits(file.num_tokens()), data::name_of(file.type()),
                                     base::format_bytes(file.num_bytes())));
   print_entry("documents", digits(file.num_documents()));

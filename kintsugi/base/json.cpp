@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/lfs_pointer.h"
 
 namespace kintsugi::base {
 namespace {
@@ -165,8 +166,7 @@ class Json::Builder {
       fail("{} is {}, which is out of the range of numbers", path.empty() ? "the value" : in_quotes(path),
            one_line(token, kLongestShown));
     }
-    if (byte > text_.size())
-      fail("the JSON ends too early, after {} bytes; it seems to be cut off", text_.size());
+    if (byte > text_.size()) fail("the JSON ends too early, after {} bytes; it seems to be cut off", text_.size());
     const size_t line_end = text_.rfind('\n', byte == 0 ? 0 : byte - 1);
     const size_t line_begin = line_end == text_.npos || byte == 0 ? 0 : line_end + 1;
     fail("this is not JSON at byte {} of the line", byte - std::min(line_begin, byte));
@@ -247,6 +247,7 @@ Json Json::parse(std::string_view where, std::string_view name, std::string_view
   document->first_line = first_line;
   if (text.size() >= kOpen)
     throw UserError(where, "{}: it has {} bytes; JSON of up to 4 GiB is read", in_quotes(name), text.size());
+  if (is_lfs_pointer(text)) throw UserError(where, "{} is {}", in_quotes(name), kLfsAdvice);
   Builder(*document, text).parse();
   return Json(std::move(document), 0);
 }

@@ -4,9 +4,16 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/lfs_pointer.h"
 #include "kintsugi/checkpoint/checksum.h"
 
 namespace kintsugi::checkpoint {
+namespace {
+
+constexpr uint64_t kStart = 64;  // bytes by which a file is recognized
+
+}  // namespace
+
 uint64_t checksum_of(const TensorInFile& tensor) {
   Checksum checksum;
   tensor.for_each_block([&](std::span<const std::byte> block) { checksum.add(block); });
@@ -14,8 +21,11 @@ uint64_t checksum_of(const TensorInFile& tensor) {
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
-  std::vector<std::byte> start(std::min<uint64_t>(file_.size(), sizeof(uint64_t)));
+  std::vector<std::byte> start(std::min<uint64_t>(file_.size(), kStart));
   file_.read_at(0, start);
+  if (base::is_lfs_pointer({reinterpret_cast<const char*>(start.data()), start.size()}))
+    throw base::UserError("safetensors", "{} is {}", base::in_quotes(path.string()), base::kLfsAdvice);
+  start.resize(std::min(start.size(), sizeof(uint64_t)));
   start.resize(safetensors_head_size(path.string(), start, file_.size()));
   file_.read_at(0, start);
   header_ = parse_safetensors_header(path.string(), start, file_.size());

@@ -33,10 +33,11 @@ template <typename F>
 void read_all(const std::vector<const Corpus*>& corpora, const TokenizerChoice& choice, const PassOptions& pass,
               CutRule rule, F&& f) {
   for (const Corpus* corpus : corpora) {
+    Lines lines(choice.field, choice.skip_bad_lines);
     corpus_pass<Nothing>(
         *corpus, {.chunk_bytes = choice.chunk_bytes, .rule = rule}, pass, "learning the tokenizer",
         [&](const Chunk& chunk, int thread) {
-          for_each_part(*corpus, chunk, choice.field, [&](const TextPart& part) { f(chunk, part, thread); });
+          for_each_part(*corpus, chunk, lines, [&](const TextPart& part) { f(chunk, part, thread); });
           return Nothing();
         },
         [](Nothing&&) {});

@@ -15,6 +15,7 @@ namespace kintsugi::data {
 struct TokenizerChoice {
   std::string name = "bytes";         // "bytes", "chars", "bpe:N", or a path
   std::string field;                  // of JSONL
+  uint64_t skip_bad_lines = 0;        // of JSONL, in each corpus
   bool end_of_text = true;            // chars: one more id, which ends a document
   uint64_t learn_bytes = 8ull << 30;  // bpe learns from at most about this much text, spread over the whole corpus
   size_t chunk_bytes = 1 << 20;

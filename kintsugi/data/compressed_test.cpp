@@ -136,4 +136,54 @@ TEST(Compressed, WhatIsNoTextIsRefused) {
   }
 }
 
+// Frames with the largest windows of zstd's --ultra --long=31, with skippable frames before, between and behind them
+// (as pzstd and seekable files have), and frames without a text.
+TEST(Compressed, ReadsAllFramesOfZstd) {
+  if (!can_read(kKinds[1])) GTEST_SKIP() << "built without libzstd";
+  const std::string text = "a text of several words, so and so";
+  const auto frame = [&](char window) {
+    std::string f = "\x28\xB5\x2F\xFD\x00"s + window;
+    const auto block = [&](std::string_view part, bool ends) {
+      const auto head = static_cast<uint32_t>(part.size() << 3 | (ends ? 1 : 0));
+      f += {static_cast<char>(head), static_cast<char>(head >> 8), static_cast<char>(head >> 16)};
+      f += part;
+    };
+    block(text, false);
+    block(".\n", true);
+    return f;
+  };
+  const auto skipped = [](char nibble, size_t size) {
+    const auto n = static_cast<char>(size);
+    return std::string{nibble, '\x2A', '\x4D', '\x18', n, 0, 0, 0} + std::string(size, 'x');
+  };
+  const TestFolder folder;
+  folder.write("plain.txt", repeated(text + ".\n", 3));
+  folder.write("text.zst", skipped(0x50, 4) + skipped(0x5F, 0) + frame('\x90') + skipped(0x5A, 100) + frame('\x50') +
+                               frame('\xA8') + skipped(0x50, 9));
+  prepare(options_for(folder, "plain.txt", "plain"));
+  prepare(options_for(folder, "text.zst", "packed"));
+  for (const char* file : {"train.bin", "validation.bin"})
+    EXPECT_EQ(base::read_file(folder / "plain" / file), base::read_file(folder / "packed" / file));
+  folder.write("lz4", skipped(0x50, 4) + "\x04\x22\x4D\x18 and so on");
+  EXPECT_EQ(error_of([&] { prepare(options_for(folder, "lz4", "out")); }),
+            "[prepare] \"" + folder.text("lz4") +
+                "\" is not text: it is compressed by lz4; name text files, compressed by gzip or zstd or not");
+}
+
+TEST(Compressed, APointerOfGitLfsIsNamed) {
+  const TestFolder folder;
+  folder.write("text.gz", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n");
+  const std::string advice = "a pointer of Git LFS, not the file itself; run \"git lfs pull\" where it was cloned";
+  EXPECT_EQ(error_of([&] { prepare(options_for(folder, "text.gz", "out")); }),
+            "[prepare] \"" + folder.text("text.gz") + "\" is not text: it is " + advice +
+                "; name text files, compressed by gzip or zstd or not");
+  folder.write("a.txt", "some text");
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    PrepareOptions options = options_for(folder, "a.txt", "out");
+    options.tokenizer = folder.text(name);
+    folder.write(name, base::read_file(folder / "text.gz"));
+    EXPECT_EQ(error_of([&] { prepare(options); }), "[tokenizer] " + folder.text(name) + ": this is " + advice);
+  }
+}
+
 }  // namespace kintsugi::data::compressed_test

@@ -12,6 +12,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
+#include "kintsugi/data/json_line.h"
 
 namespace kintsugi::data {
 namespace {
@@ -77,6 +78,7 @@ Conversations::Conversations(const std::filesystem::path& path, const text::Toke
   const std::string file = base::read_file(path, kMostOfConversations), name = path.string();
   const std::vector<int32_t> before = tokenizer.special_tokens().before;
   int64_t number = 0;
+  JsonRepairs repairs;
   for (size_t at = 0; at < file.size();) {
     const size_t end = std::min(file.find('\n', at), file.size());
     const std::string_view line(file.data() + at, end - at);
@@ -86,7 +88,7 @@ Conversations::Conversations(const std::filesystem::path& path, const text::Toke
     const auto fail = [&](std::string_view what) {
       throw base::UserError("data", "{}:{}: {}", base::in_quotes(name), number, what);
     };
-    const std::vector<Turn> turns = turns_of(Json::parse("data", name, line, number));
+    const std::vector<Turn> turns = turns_of(parse_json_line("data", name, line, number, repairs));
     std::vector<text::Message> messages;
     for (const Turn& turn : turns) messages.push_back({turn.role, turn.content});
     std::vector<text::ChatPart> parts;

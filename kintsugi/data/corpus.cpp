@@ -25,12 +25,12 @@ struct Look {
   uint64_t bytes = 0;       // of its text
 };
 
-Look look_at(const fs::path& path, uint64_t bytes_on_disk) {
+Look look_at(const CorpusFile& file, uint64_t bytes_on_disk) {
   std::string head;
-  InputFile({.path = path}).read(kLookAt, head);
+  InputFile(file).read(kLookAt, head);
   Look look = {.compression = compression_of(head), .bytes = bytes_on_disk};
   if (look.compression != Compression::none) {
-    const auto text = open_text(path, look.compression);
+    const auto text = open_text(file.spooled ? file.spooled->path() : file.path, look.compression, file.path.string());
     head.resize(kMeasured);
     head.resize(text->read(head));
     const double share =
@@ -65,6 +65,7 @@ class Listing {
   void add_input(const std::string& input) {
     std::error_code error;
     const fs::file_status status = fs::status(input, error);
+    if (input == kStandardInput || fs::is_fifo(status)) return add_pipe(input);
     if (fs::is_directory(status)) return add_folder(input);
     if (fs::is_regular_file(status)) return add_file(input);
     if (fs::exists(status)) {
@@ -112,18 +113,28 @@ class Listing {
     }
     const uint64_t bytes = fs::file_size(path, error);
     if (error) fail(path, error);
-    const Look look = look_at(path, bytes);
+    add({.path = path}, bytes, named);
+  }
+
+  void add_pipe(const std::string& input) {
+    CorpusFile file = {.path = input == kStandardInput ? "standard input" : input,
+                       .spooled = std::make_shared<SpooledInput>(input, options_.exclude, options_.stop)};
+    const uint64_t bytes = file.spooled->bytes();
+    add(std::move(file), bytes, true);
+  }
+
+  void add(CorpusFile file, uint64_t bytes, bool named) {
+    const Look look = look_at(file, bytes);
     if (!look.binary.empty() && named && corpus_.no_text.empty())
-      corpus_.no_text = fmt::format("\"{}\" is not text: {}", path.string(), look.binary);
+      corpus_.no_text = fmt::format("\"{}\" is not text: {}", file.path.string(), look.binary);
     if (!look.binary.empty() && !named) {
       ++corpus_.skipped_binary;
       return;
     }
-    corpus_.files.push_back({.path = path,
-                             .bytes = look.bytes,
-                             .jsonl = !options_.field.empty(),
-                             .compression = look.compression,
-                             .content = nullptr});
+    file.bytes = look.bytes;
+    file.jsonl = !options_.field.empty();
+    file.compression = look.compression;
+    corpus_.files.push_back(std::move(file));
     corpus_.bytes += look.bytes;
     corpus_.bytes_on_disk += bytes;
   }
@@ -176,7 +187,8 @@ void require_texts(const Corpus& corpus) {
 
 std::set<std::string> canonical_paths(const Corpus& corpus) {
   std::set<std::string> paths;
-  for (const CorpusFile& file : corpus.files) paths.insert(fs::canonical(file.path).string());
+  for (const CorpusFile& file : corpus.files)
+    if (!file.spooled) paths.insert(fs::canonical(file.path).string());
   return paths;
 }
 

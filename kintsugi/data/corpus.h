@@ -1,6 +1,7 @@
 // Which files a corpus is made of.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -12,10 +13,12 @@
 namespace kintsugi::data {
 
 struct CorpusOptions {
-  std::vector<std::string> inputs;  // files, folders and patterns
+  std::vector<std::string> inputs;  // files, folders, patterns, pipes, and "-", the standard input
   std::string field;                // not empty: the files are JSONL, and this field of each line is a document's text
   std::filesystem::path exclude;    // a folder whose content does not belong to the corpus (the output)
-  std::set<std::string> exclude_files;  // canonical paths of files that belong to another corpus (the validation text)
+  const std::atomic<bool>* stop = nullptr;  // ends the reading of a pipe with a UserError
+  std::set<std::string> exclude_files =
+      {};  // canonical paths of files that belong to another corpus (the validation text)
 };
 
 struct Corpus {

@@ -63,17 +63,20 @@ void CorpusReader::read_plain(Chunk& chunk) {
       ++document_;
       break;
     }
-    const size_t cut = find_safe_cut(std::string_view(chunk.text).substr(begin), options_.rule);
+    if (options_.tokenizer && options_.rule == CutRule::kWord && !cuts_) cuts_.emplace(*options_.tokenizer);
+    const size_t cut =
+        find_safe_cut(std::string_view(chunk.text).substr(begin), options_.rule, cuts_ ? &*cuts_ : nullptr);
     if (cut > 0) {
       piece.end = begin + cut;
       piece.ends_document = false;
       break;
     }
     if (want >= kMostText) {
-      throw base::UserError("prepare",
-                            "\"{}\": from byte {} on there is no white space after a letter for 1 GiB, so that no word "
-                            "ends; --tokenizer bytes takes such data",
-                            corpus_.files[file_].path.string(), offset_);
+      throw base::UserError(
+          "prepare",
+          "\"{}\": from byte {} on there is no place for 1 GiB at which this tokenizer's words surely "
+          "end; make several files of it, or take --tokenizer bytes",
+          corpus_.files[file_].path.string(), offset_);
     }
     want *= 2;
   }

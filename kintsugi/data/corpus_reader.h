@@ -32,6 +32,7 @@ struct Chunk {
 struct ReaderOptions {
   size_t chunk_bytes = 1 << 20;  // approximate; a chunk is larger if there is no place to cut
   CutRule rule = CutRule::kWord;
+  const text::Tokenizer* tokenizer = nullptr;       // of kWord: takes the parts; none: GPT-2's words are counted
   std::optional<uint64_t> split_at = std::nullopt;  // byte of the (one) file at which a second document begins
 };
 
@@ -51,7 +52,8 @@ class CorpusReader {
 
   const Corpus& corpus_;
   ReaderOptions options_;
-  size_t file_ = 0;  // the open one, or the next one
+  std::optional<text::WhiteCuts> cuts_;  // of the tokenizer, once a cut is needed
+  size_t file_ = 0;                      // the open one, or the next one
   std::unique_ptr<InputFile> input_;
   std::string rest_;     // of the open file: read, but behind the last cut
   uint64_t offset_ = 0;  // of the open file: where the next piece begins

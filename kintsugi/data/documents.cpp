@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
 
@@ -18,8 +19,13 @@ std::string fields_of(const base::Json& object) {
   return names.empty() ? "none" : names;
 }
 
-std::string parse_line(std::string_view line, const std::string& field, const std::string& path, uint64_t number) {
-  const auto object = base::Json::parse("prepare", path, line, static_cast<int64_t>(number));
+// An error without its "[where] ".
+std::string_view without_place(std::string_view error) {
+  const size_t at = error.find("] ");
+  return at == error.npos ? error : error.substr(at + 2);
+}
+
+std::string text_in_field(const base::Json& object, const std::string& field) {
   const auto found = object.find(field);
   if (!found) object.fail("there is no field {}; its fields are {}", base::in_quotes(field), fields_of(object));
   return std::string(found->text());
@@ -27,7 +33,35 @@ std::string parse_line(std::string_view line, const std::string& field, const st
 
 }  // namespace
 
-void for_each_part(const Corpus& corpus, const Chunk& chunk, const std::string& field,
+std::optional<std::string> Lines::text_of(std::string_view line, const std::string& path, uint64_t number) {
+  try {
+    JsonRepairs made;
+    std::string text =
+        text_in_field(parse_json_line("prepare", path, line, static_cast<int64_t>(number), made), field_);
+    if (made.numbers + made.surrogates > 0) {
+      const std::lock_guard lock(mutex_);
+      repairs_.numbers += made.numbers;
+      repairs_.surrogates += made.surrogates;
+    }
+    return text;
+  } catch (const base::UserError& error) {
+    const std::lock_guard lock(mutex_);
+    if (bad_ == most_bad_) {
+      if (most_bad_ == 0) throw;
+      throw base::UserError("prepare", "{}; --skip-bad-lines {} passed over as many before it",
+                            without_place(error.what()), most_bad_);
+    }
+    ++bad_;
+    // The first one, whichever thread meets it first.
+    if (a_bad_line_.empty() || std::pair(path, number) < first_bad_) {
+      first_bad_ = {path, number};
+      a_bad_line_ = without_place(error.what());
+    }
+    return std::nullopt;
+  }
+}
+
+void for_each_part(const Corpus& corpus, const Chunk& chunk, Lines& lines,
                    const std::function<void(const TextPart&)>& f) {
   for (const Piece& piece : chunk.pieces) {
     const std::string_view text = std::string_view(chunk.text).substr(piece.begin, piece.end - piece.begin);
@@ -45,8 +79,8 @@ void for_each_part(const Corpus& corpus, const Chunk& chunk, const std::string& 
       at = end + 1;
       if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
       const std::string where = fmt::format("{}:{}", file.path.string(), piece.line + number);
-      const std::string content = parse_line(line, field, file.path.string(), piece.line + number);
-      f({content, piece.document + number, true, false, where});
+      const auto content = lines.text_of(line, file.path.string(), piece.line + number);
+      if (content) f({*content, piece.document + number, true, false, where});
     }
   }
 }

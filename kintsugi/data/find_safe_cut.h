@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kintsugi/text/white_cuts.h"
+
 namespace kintsugi::data {
 
 enum class CutRule {
@@ -22,8 +24,8 @@ CutRule cut_rule_of(std::string_view tokenizer_kind);
 // as it was; and no pattern looks back, so that the part on the right, which begins with the whole run of white space,
 // is split as it was. (After a newline it would not be exact: "\s+(?!\S)" takes all of a run at the end of a text, but
 // all less one before a word.) After a digit or a mark only a space is taken, since punctuation may take newlines that
-// follow it. Normal forms compose nothing over white space. An added token that holds a letter before a space, or takes
-// the white space on its right, is the exception; published tokenizers have none.
-size_t find_safe_cut(std::string_view text, CutRule rule);
+// follow it. Normal forms compose nothing over white space. For other tokenizers, `cuts` says before which white space
+// a cut is exact.
+size_t find_safe_cut(std::string_view text, CutRule rule, const text::WhiteCuts* cuts = nullptr);
 
 }  // namespace kintsugi::data

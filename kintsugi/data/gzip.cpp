@@ -13,8 +13,9 @@ namespace {
 
 class GzipStream : public TextStream {
  public:
-  explicit GzipStream(const std::filesystem::path& path) : path_(path), file_(::gzopen(path.c_str(), "rbe")) {
-    if (!file_) throw base::UserError("prepare", "cannot open \"{}\": {}", path_.string(), std::strerror(errno));
+  GzipStream(const std::filesystem::path& path, const std::string& name)
+      : name_(name), file_(::gzopen(path.c_str(), "rbe")) {
+    if (!file_) throw base::UserError("prepare", "cannot open \"{}\": {}", name_, std::strerror(errno));
     ::gzbuffer(file_, 256 << 10);
   }
   ~GzipStream() override { ::gzclose_r(file_); }
@@ -29,7 +30,7 @@ class GzipStream : public TextStream {
       int error = Z_OK;
       const char* what = ::gzerror(file_, &error);
       if (n < 0 || (error != Z_OK && error != Z_STREAM_END))
-        throw base::UserError("prepare", "\"{}\" is damaged: {}", path_.string(),
+        throw base::UserError("prepare", "\"{}\" is damaged: {}", name_,
                               error == Z_BUF_ERROR ? "it ends before its text does"
                               : error == Z_ERRNO   ? std::strerror(errno)
                                                    : what);
@@ -42,14 +43,14 @@ class GzipStream : public TextStream {
   uint64_t consumed() const override { return static_cast<uint64_t>(std::max<z_off_t>(0, ::gzoffset(file_))); }
 
  private:
-  std::filesystem::path path_;
+  std::string name_;
   gzFile file_;
 };
 
 }  // namespace
 
-std::unique_ptr<TextStream> open_gzip(const std::filesystem::path& path) {
-  return std::make_unique<GzipStream>(path);
+std::unique_ptr<TextStream> open_gzip(const std::filesystem::path& path, const std::string& name) {
+  return std::make_unique<GzipStream>(path, name);
 }
 
 }  // namespace kintsugi::data

@@ -9,7 +9,7 @@ InputFile::InputFile(const CorpusFile& file, uint64_t from) : content_(file.cont
     at_ = from;
     return;
   }
-  stream_ = open_text(file.path, file.compression);
+  stream_ = open_text(file.spooled ? file.spooled->path() : file.path, file.compression, file.path.string());
   if (from > 0) stream_->skip(from);
 }
 

@@ -6,17 +6,19 @@
 #include <memory>
 #include <string>
 
+#include "kintsugi/data/spooled_input.h"
 #include "kintsugi/data/text_stream.h"
 
 namespace kintsugi::data {
 
-// A file of a corpus. A text in memory can replace the file.
+// A file of a corpus. A text in memory, or a copy of what can be read once, can replace the file.
 struct CorpusFile {
-  std::filesystem::path path;
-  uint64_t bytes = 0;  // of its text when it was listed; of a large compressed file, an estimate
+  std::filesystem::path path;  // names it in messages
+  uint64_t bytes = 0;          // of its text when it was listed; of a large compressed file, an estimate
   bool jsonl = false;
   Compression compression = Compression::none;
-  std::shared_ptr<const std::string> content = nullptr;  // if set, this is read, and `path` only names it
+  std::shared_ptr<const std::string> content = nullptr;   // if set, this is read
+  std::shared_ptr<const SpooledInput> spooled = nullptr;  // if set, this is read
 };
 
 class InputFile {

@@ -41,15 +41,15 @@ bool continues(const Piece& piece, std::optional<uint64_t> split_at) {
   return piece.offset > 0 && piece.offset != split_at;
 }
 
-Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, const Chunk& chunk,
-                     const std::string& field, std::optional<uint64_t> split_at) {
+Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, const Chunk& chunk, Lines& lines,
+                     std::optional<uint64_t> split_at) {
   Encoded encoded;
   encoded.ids.reserve(chunk.text.size() / 3);
   size_t num_parts = 0;
-  for_each_part(corpus, chunk, field, [&](const TextPart& part) {
+  for_each_part(corpus, chunk, lines, [&](const TextPart& part) {
     const size_t number = num_parts++;  // of a plain file each piece is one part; with a field each line is a document
     try {
-      if (field.empty() && continues(chunk.pieces[number], split_at)) {
+      if (lines.field().empty() && continues(chunk.pieces[number], split_at)) {
         tokenizer.encode_continued(part.text, encoded.ids);
       } else {
         tokenizer.encode(part.text, encoded.ids);
@@ -117,13 +117,26 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
   note(corpus.skipped_other, "skipped: not regular files, links to folders, or with --field not *.jsonl");
 }
 
+void add_notes(const Lines& lines, std::vector<std::string>& notes) {
+  const auto count = [](uint64_t n) { return base::group_digits(static_cast<int64_t>(n)); };
+  if (lines.bad() > 0)
+    notes.push_back(fmt::format("{} bad line{} passed over; the first: {}", count(lines.bad()),
+                                lines.bad() == 1 ? "" : "s", lines.a_bad_line()));
+  if (const uint64_t n = lines.repairs().numbers; n > 0)
+    notes.push_back(fmt::format("{} NaN or infinit{} in lines, read as null", count(n), n == 1 ? "y" : "ies"));
+  if (const uint64_t n = lines.repairs().surrogates; n > 0)
+    notes.push_back(fmt::format("{} surrogate{} without another half, read as U+FFFD", count(n), n == 1 ? "" : "s"));
+}
+
 Corpus list_validation(const PrepareOptions& options) {
   // A plain text may be used together with a JSONL corpus.
-  const bool plain = fs::is_regular_file(options.validation_text) && !is_jsonl_name(options.validation_text);
+  std::error_code error;
+  const fs::file_status status = fs::status(options.validation_text, error);
+  const bool plain = (fs::is_regular_file(status) || fs::is_fifo(status)) && !is_jsonl_name(options.validation_text);
   return list_corpus({.inputs = {options.validation_text},
                       .field = plain ? "" : options.field,
                       .exclude = options.output,
-                      .exclude_files = {}});
+                      .stop = options.stop});
 }
 
 // The output replaces no text that it is made of.
@@ -194,11 +207,15 @@ PrepareResult prepare(const PrepareOptions& options) {
   const PassOptions pass = {.threads = options.threads > 0 ? options.threads : static_cast<int>(base::usable_cores()),
                             .progress = options.progress,
                             .stop = options.stop};
+  if (own_validation && options.validation_text == kStandardInput &&
+      std::ranges::find(options.inputs, kStandardInput) != options.inputs.end())
+    throw base::UserError("prepare", "the standard input is read once; it is the text or the validation text");
   Corpus validation_corpus;
   if (own_validation) validation_corpus = list_validation(options);
   Corpus corpus = list_corpus({.inputs = options.inputs,
                                .field = options.field,
                                .exclude = options.output,
+                               .stop = options.stop,
                                .exclude_files = canonical_paths(validation_corpus)});
   refuse_texts_as_output(options.output, {&corpus, &validation_corpus});
   require_texts(corpus);
@@ -210,7 +227,10 @@ PrepareResult prepare(const PrepareOptions& options) {
   add_notes(corpus, result.notes);
 
   const double share = options.validation.value_or(own_validation ? 0.0 : 0.1);
-  const Split split = plan_split(corpus, {.validation = share, .seed = options.seed, .field = options.field}, pass);
+  const Split split = plan_split(
+      corpus,
+      {.validation = share, .seed = options.seed, .field = options.field, .skip_bad_lines = options.skip_bad_lines},
+      pass);
   result.split_by_position = split.position.has_value();
   result.has_validation = own_validation || share > 0.0;
 
@@ -219,6 +239,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   std::unique_ptr<text::Tokenizer> tokenizer = choose_tokenizer(corpora,
                                                                 {.name = options.tokenizer,
                                                                  .field = options.field,
+                                                                 .skip_bad_lines = options.skip_bad_lines,
                                                                  .end_of_text = !split.single_document,
                                                                  .learn_bytes = options.learn_bytes,
                                                                  .chunk_bytes = options.chunk_bytes},
@@ -240,14 +261,16 @@ PrepareResult prepare(const PrepareOptions& options) {
   Dealer dealer(train, validation ? &*validation : nullptr, *tokenizer);
   const auto encode = [&](const Corpus& from, std::optional<uint64_t> position, const std::string& what,
                           auto&& is_validation) {
-    const ReaderOptions reader = {
-        .chunk_bytes = options.chunk_bytes, .rule = cut_rule_of(tokenizer->kind()), .split_at = position};
+    Lines lines(options.field, options.skip_bad_lines);
+    const ReaderOptions reader = {.chunk_bytes = options.chunk_bytes,
+                                  .rule = cut_rule_of(tokenizer->kind()),
+                                  .tokenizer = tokenizer.get(),
+                                  .split_at = position};
     corpus_pass<Encoded>(
         from, reader, pass, what,
-        [&, position](const Chunk& chunk, int) {
-          return encode_chunk(*tokenizer, from, chunk, options.field, position);
-        },
+        [&, position](const Chunk& chunk, int) { return encode_chunk(*tokenizer, from, chunk, lines, position); },
         [&](Encoded&& encoded) { dealer.deal(encoded, is_validation); });
+    add_notes(lines, result.notes);
   };
   encode(corpus, split.position, "tokenizing", [&](uint64_t document) { return split.is_validation(document); });
   if (own_validation) encode(validation_corpus, {}, "tokenizing the validation text", [](uint64_t) { return true; });

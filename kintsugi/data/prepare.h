@@ -14,6 +14,7 @@ namespace kintsugi::data {
 struct PrepareOptions {
   std::vector<std::string> inputs;  // files, folders, patterns
   std::string field;                // of JSONL; empty: the inputs are plain text
+  uint64_t skip_bad_lines = 0;      // of JSONL, that are passed over in each corpus
   std::string document_end = "";    // the token that ends a document; empty: the tokenizer's
   std::string document_begin = "";  // the token that begins one; empty: none
   std::string tokenizer = "bytes";  // bytes, chars, bpe:N, or the path of one

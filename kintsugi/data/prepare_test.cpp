@@ -1,5 +1,6 @@
 #include "kintsugi/data/prepare.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -174,6 +175,56 @@ TEST(Prepare, ChunksGiveTheIdsOfTheWhole) {
   }
 }
 
+// Tokens, patterns and added tokens that span words: a document is cut elsewhere, or not at all.
+TEST(Prepare, NothingIsCutWhereATokenSpans) {
+  const std::string bpe = R"("model":{"type":"BPE","unk_token":"<u>","fuse_unk":true,"vocab":{"<u>":0,"a":1,"b":2,"c":3,
+      "d":4,"e":5,"▁":6,"a▁":7,"a▁b":8,"bc":9,"▁▁":10,"c\n":11,"\n":12,"d▁":13,"d▁e":14,"▁a":15},
+      "merges":["a ▁","a▁ b","b c","▁ ▁","c \n","d ▁","d▁ e","▁ a"]})";
+  const std::string marks =
+      R"("normalizer":{"type":"Replace","pattern":{"String":" "},"content":"▁"},"pre_tokenizer":null,)";
+  const std::string levels = R"("model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"a":1,"ab":2,"a b":3,"b c":4,
+      "c":5,"d e":6," ":7}})";
+  const auto split = [](const std::string& pattern, const std::string& behavior) {
+    return R"("normalizer":null,"pre_tokenizer":{"type":"Split","pattern":{"Regex":")" + pattern +
+           R"("},"behavior":")" + behavior + R"(","invert":false},)";
+  };
+  const auto added = [](const std::string& content, const std::string& flag) {
+    return R"("added_tokens":[{"id":16,"content":")" + content + R"(","special":true,")" + flag + R"(":true}],)";
+  };
+  const std::vector<std::string> definitions = {
+      marks + bpe,
+      added("b a", "single_word") + marks + bpe,
+      added("e", "rstrip") + marks + bpe,
+      added(" c", "single_word") + marks + bpe,
+      split("[a-e]+ [a-e]+", "Isolated") + levels,
+      split("[a-e]+( [a-e]+)?", "Removed") + levels,
+      split("(?<=a) b", "Isolated") + levels,
+      split(" ", "MergedWithPrevious") + levels,
+      split(" ?[a-e]+", "Isolated") + bpe,
+      split("\\\\s+", "MergedWithNext") + bpe,
+      R"("pre_tokenizer":{"type":"WhitespaceSplit"},)" + levels,
+      R"("pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true},)" + bpe,
+      R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},
+          "behavior":"Isolated","invert":false},{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}]},)" +
+          bpe};
+  const TestFolder folder;
+  std::mt19937 random(1);
+  std::string text;
+  for (int i = 0; i < 6000; ++i) text += "aabbccdde      \n\tz"[random() % 18];
+  folder.write("text", text);
+  for (const std::string& definition : definitions) {
+    folder.write("tokenizer.json", "{" + definition + "}");
+    PrepareOptions options = options_for(folder, {"text"});
+    options.tokenizer = folder.text("tokenizer.json");
+    options.validation = 0.0;
+    options.chunk_bytes = 40;
+    options.force = true;
+    prepare(options);
+    const std::vector<int32_t> ids = text::load_tokenizer(options.tokenizer)->encode(text);
+    EXPECT_EQ(all_tokens(TokenFile(folder / "out/train")), ids) << definition;
+  }
+}
+
 TEST(Prepare, OneDocumentIsSplitByPosition) {
   const TestFolder folder;
   folder.write("one.txt", "0123456789é1234567");  // 18 characters: 16 and 2
@@ -244,6 +295,101 @@ TEST(Prepare, BadJsonLinesAreNamed) {
       prepare_error(folder, options),
       "[prepare] \"a.jsonl\" is JSONL; --field says which field of its lines is the text, for example --field text");
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+// As Python's json.dumps writes them.
+TEST(Prepare, LinesOfPython) {
+  const TestFolder folder;
+  folder.write("a.jsonl",
+               "{\"text\": \"NaN \\ud83d\\ude00\", \"score\": NaN}\n"
+               "{\"score\": [Infinity, -Infinity], \"text\": \"\\ud83d, \\\\ud83d, \\\"NaN\\\" \\udc00x\"}\n"
+               "{\"text\": \"plain\"}\n");
+  PrepareOptions options = options_for(folder, {"a.jsonl"});
+  options.field = "text";
+  options.validation = 0.0;
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(documents_of(folder / "out", "train"),
+            (std::vector<std::string>{"NaN \U0001F600|", "\uFFFD, \\ud83d, \"NaN\" \uFFFDx|", "plain|"}));
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"3 NaN or infinities in lines, read as null",
+                                                    "2 surrogates without another half, read as U+FFFD"}));
+  folder.write("a.jsonl", "{\"text\": NaN}\n");
+  options.force = true;
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] \"a.jsonl\":1: \"text\" is null; it should be a text");
+}
+
+TEST(Prepare, SomeBadLinesArePassedOver) {
+  const TestFolder folder;
+  const std::string bad = "{\"text\": \"x\"}\n{\"text\": \n\n{\"text\": 5}\n{\"text\": \"y\"}\n[]\n{\"text\": \"z\"}\n";
+  folder.write("a.jsonl", bad);
+  PrepareOptions options = options_for(folder, {"a.jsonl"});
+  options.field = "text";
+  options.validation = 0.0;
+  options.force = true;
+  for (const size_t chunk : {size_t{8}, size_t{1} << 20}) {
+    for (const char* tokenizer : {"bytes", "chars"}) {
+      options.chunk_bytes = chunk;
+      options.tokenizer = tokenizer;
+      options.skip_bad_lines = 3;
+      const PrepareResult result = prepare(options);
+      EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"x|", "y|", "z|"}));
+      ASSERT_EQ(result.notes.size(), 1u);
+      EXPECT_EQ(result.notes[0].substr(0, 34), "3 bad lines passed over; the first");
+      EXPECT_TRUE(
+          result.notes[0].ends_with("a.jsonl\":2: the JSON ends too early, after 9 bytes; it seems to be cut "
+                                    "off"))
+          << result.notes[0];
+    }
+  }
+  options.threads = 1;
+  options.skip_bad_lines = 2;
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] \"a.jsonl\":6: the value is a list; it should be an object; --skip-bad-lines 2 passed over as "
+            "many before it");
+}
+
+// What can be read once: the standard input and pipes, as process substitution gives them.
+TEST(Prepare, PipesAndTheStandardInput) {
+  const TestFolder folder;
+  const std::string text = mixed_text(3000);
+  folder.write("plain.txt", text);
+  PrepareOptions options = options_for(folder, {"plain.txt"});
+  options.tokenizer = "bpe:300";
+  prepare(options);
+  const std::string fifo = folder.text("pipe");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int kept = ::dup(STDIN_FILENO);
+  for (const bool standard : {false, true}) {
+    PrepareOptions piped = options;
+    piped.inputs = {standard ? "-" : fifo};
+    piped.output = folder / (standard ? "of_input" : "of_pipe");
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    if (standard) ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[0]);
+    std::thread writer([&] {
+      const int to = standard ? ends[1] : ::open(fifo.c_str(), O_WRONLY);
+      for (size_t at = 0; at < text.size();) {
+        const ssize_t n = ::write(to, text.data() + at, std::min<size_t>(text.size() - at, 1000));
+        if (n <= 0) break;
+        at += static_cast<size_t>(n);
+      }
+      ::close(to);
+      if (!standard) ::close(ends[1]);
+    });
+    EXPECT_EQ(prepare(piped).bytes, text.size());
+    writer.join();
+    for (const char* file : {"train.bin", "validation.bin", "tokenizer.json"})
+      EXPECT_EQ(base::read_file(folder / "out" / file), base::read_file(piped.output / file)) << standard;
+  }
+  ::dup2(kept, STDIN_FILENO);
+  ::close(kept);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) files.push_back(entry.path().filename());
+  EXPECT_EQ(sorted(files), (std::vector<std::string>{"of_input", "of_pipe", "out", "pipe", "plain.txt"}));
+  options.inputs = {"-"};
+  options.validation_text = "-";
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] the standard input is read once; it is the text or the validation text");
 }
 
 TEST(Prepare, AValidationTextOfItsOwn) {

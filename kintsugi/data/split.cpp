@@ -24,7 +24,7 @@ bool begins_character(char c) {
 
 // The first documents that are not empty, more than kFew of them if there are. `only` gets the text of a JSONL corpus
 // that has only one.
-std::vector<uint64_t> first_documents(const Corpus& corpus, const std::string& field, std::string& only) {
+std::vector<uint64_t> first_documents(const Corpus& corpus, const SplitOptions& options, std::string& only) {
   std::vector<uint64_t> documents;
   if (!corpus.files.front().jsonl) {
     for (size_t i = 0; i < corpus.files.size() && documents.size() <= kFew; ++i) {
@@ -33,9 +33,10 @@ std::vector<uint64_t> first_documents(const Corpus& corpus, const std::string& f
     return documents;
   }
   CorpusReader reader(corpus, {.chunk_bytes = 64 << 10});
+  Lines lines(options.field, options.skip_bad_lines);
   Chunk chunk;
   while (documents.size() <= kFew && reader.next(chunk)) {
-    for_each_part(corpus, chunk, field, [&](const TextPart& part) {
+    for_each_part(corpus, chunk, lines, [&](const TextPart& part) {
       if (part.text.empty()) return;
       if (documents.empty()) only = part.text;
       documents.push_back(part.document);
@@ -99,7 +100,7 @@ Split plan_split(Corpus& corpus, const SplitOptions& options, const PassOptions&
                           options.validation);
   }
   std::string only;
-  const std::vector<uint64_t> documents = first_documents(corpus, options.field, only);
+  const std::vector<uint64_t> documents = first_documents(corpus, options, only);
   if (documents.empty()) {
     throw base::UserError("prepare", "the corpus is empty: {} file{} without a character of text", corpus.files.size(),
                           corpus.files.size() == 1 ? "" : "s");

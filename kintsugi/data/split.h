@@ -24,7 +24,8 @@ struct Split {
 struct SplitOptions {
   double validation = 0.1;  // a share, at least 0 and below 1
   uint64_t seed = 0;
-  std::string field;  // of JSONL
+  std::string field;            // of JSONL
+  uint64_t skip_bad_lines = 0;  // of JSONL
 };
 
 // Of up to 1,000 documents (empty ones not counted) exactly the share, rounded, is for validation, and at least one

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/lfs_pointer.h"
 
 namespace kintsugi::data {
 namespace {
@@ -29,12 +30,22 @@ constexpr Format kFormats[] = {{"\xFD"
                                {"\xFF\xFE"sv, "UTF-16"},
                                {"\xFE\xFF"sv, "UTF-16"}};
 
+// What follows the skippable frames that a file of zstd or lz4 may begin with, as far as it is in `head`.
+std::string_view behind_skippable(std::string_view head) {
+  constexpr size_t kHead = 8;  // magic number and size
+  while (head.size() >= kHead && (head[0] & 0xF0) == 0x50 && head.substr(1, 3) == "\x2A\x4D\x18"sv) {
+    uint32_t size = 0;
+    std::memcpy(&size, head.data() + 4, sizeof size);
+    head.remove_prefix(std::min<uint64_t>(head.size(), uint64_t{kHead} + size));
+  }
+  return head;
+}
+
 class PlainStream : public TextStream {
  public:
-  explicit PlainStream(const std::filesystem::path& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0)
-      throw base::UserError("prepare", "cannot open \"{}\": {}", path_.string(), std::strerror(errno));
+  PlainStream(const std::filesystem::path& path, const std::string& name)
+      : name_(name), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) throw base::UserError("prepare", "cannot open \"{}\": {}", name_, std::strerror(errno));
   }
   ~PlainStream() override { ::close(descriptor_); }
   PlainStream(const PlainStream&) = delete;
@@ -45,7 +56,7 @@ class PlainStream : public TextStream {
     while (done < to.size()) {
       const ssize_t n = ::read(descriptor_, to.data() + done, to.size() - done);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw base::UserError("prepare", "cannot read \"{}\": {}", path_.string(), std::strerror(errno));
+      if (n < 0) throw base::UserError("prepare", "cannot read \"{}\": {}", name_, std::strerror(errno));
       if (n == 0) break;
       done += static_cast<size_t>(n);
     }
@@ -55,15 +66,14 @@ class PlainStream : public TextStream {
 
   void skip(uint64_t count) override {
     if (::lseek(descriptor_, static_cast<off_t>(count), SEEK_CUR) < 0)
-      throw base::UserError("prepare", "cannot read \"{}\" from byte {} on: {}", path_.string(), count,
-                            std::strerror(errno));
+      throw base::UserError("prepare", "cannot read \"{}\" from byte {} on: {}", name_, count, std::strerror(errno));
     at_ += count;
   }
 
   uint64_t consumed() const override { return at_; }
 
  private:
-  std::filesystem::path path_;
+  std::string name_;
   int descriptor_;
   uint64_t at_ = 0;
 };
@@ -81,24 +91,29 @@ void TextStream::skip(uint64_t count) {
 
 Compression compression_of(std::string_view head) {
   if (head.starts_with("\x1F\x8B"sv)) return Compression::gzip;
-  if (head.starts_with("\x28\xB5\x2F\xFD"sv)) return Compression::zstd;
+  const std::string_view rest = behind_skippable(head);
+  // Where the frames before it are longer than `head`: zstd, whose tools write them.
+  if (rest.starts_with("\x28\xB5\x2F\xFD"sv) || (rest.empty() && !head.empty())) return Compression::zstd;
   return Compression::none;
 }
 
 std::string_view known_format(std::string_view head) {
+  if (base::is_lfs_pointer(head)) return base::kLfsAdvice;
+  head = behind_skippable(head);
   for (const Format& format : kFormats)
     if (head.starts_with(format.begins)) return format.name;
   return "";
 }
 
-std::unique_ptr<TextStream> open_text(const std::filesystem::path& path, Compression compression) {
+std::unique_ptr<TextStream> open_text(const std::filesystem::path& path, Compression compression,
+                                      const std::string& name) {
   switch (compression) {
     case Compression::none:
-      return std::make_unique<PlainStream>(path);
+      return std::make_unique<PlainStream>(path, name);
     case Compression::gzip:
-      return open_gzip(path);
+      return open_gzip(path, name);
     case Compression::zstd:
-      return open_zstd(path);
+      return open_zstd(path, name);
   }
   throw base::InternalError("prepare", "an unknown compression");
 }

@@ -122,6 +122,15 @@ std::filesystem::path with_suffix(const std::filesystem::path& prefix, std::stri
 }
 
 TokenFile::TokenFile(const std::filesystem::path& path) : prefix_(token_prefix(path)) {
+  const auto there = [&](std::string_view suffix) {
+    std::error_code ignored;
+    return std::filesystem::exists(with_suffix(prefix_, suffix), ignored);
+  };
+  // A pair that was prepared here has a summary, and has lost its index.
+  if (path.extension() == ".bin" && there(".bin") && !there(".idx") && !there(".json")) {
+    open_bare();
+    return;
+  }
   idx_ = open_half(prefix_, ".idx", ".bin");
   check_header();
   bin_ = open_half(prefix_, ".bin", ".idx");
@@ -129,6 +138,46 @@ TokenFile::TokenFile(const std::filesystem::path& path) : prefix_(token_prefix(p
   check_documents();
   num_tokens_ = bin_.size() / size_of(type_);
   note_begins();
+}
+
+void TokenFile::open_bare() {
+  constexpr int32_t kOfGpt2 = 20240520, kOfLlama3 = 20240801;
+  constexpr uint64_t kHeader = 1024;
+  bin_ = base::ReadOnlyFile(with_suffix(prefix_, ".bin"));
+  bare_ = true;
+  const std::string name = bin_.path().string();
+  std::array<int32_t, 3> head = {};
+  if (bin_.size() >= kHeader) bin_.read_at(0, std::as_writable_bytes(std::span(head)));
+  if (head[0] == kOfGpt2 || head[0] == kOfLlama3) {
+    const int32_t version = head[0] == kOfGpt2 ? 1 : 7;
+    if (head[1] != version)
+      throw base::UserError("tokens", "\"{}\" has version {} of llm.c's format; this program reads version {}", name,
+                            head[1], version);
+    header_ = kHeader;
+    type_ = head[0] == kOfGpt2 ? TokenType::kU16 : TokenType::kI32;
+    const uint64_t rest = bin_.size() - header_;
+    if (head[2] < 0 || rest != static_cast<uint64_t>(head[2]) * size_of(type_))
+      throw base::UserError("tokens", "\"{}\" says that it holds {} ids, but {} bytes follow its header", name, head[2],
+                            rest);
+  } else if (bin_.size() % size_of(type_) != 0) {
+    throw base::UserError("tokens", "\"{}\" has no index \"{}.idx\", and {} bytes are not 16-bit ids, as nanoGPT's are",
+                          name, prefix_.filename().string(), bin_.size());
+  }
+  num_tokens_ = (bin_.size() - header_) / size_of(type_);
+  num_sequences_ = num_documents_ = 1;
+  noted_begins_ = {0};
+  noted_every_ = kSearched;
+  if (header_ > 0) return;
+  // Wider ids are below 65,536 nearly always, so that every second half of them is 0.
+  std::vector<uint16_t> ids(std::min<uint64_t>(num_tokens_, kReadBytes / 2) / 2 * 2);
+  bin_.read_at(0, std::as_writable_bytes(std::span(ids)));
+  bool wide = ids.size() >= 16;
+  for (size_t i = 1; i < ids.size() && wide; i += 2) wide = ids[i] == 0;
+  if (wide)
+    throw base::UserError("tokens",
+                          "\"{}\" has no index \"{}.idx\", and as 16-bit ids, nanoGPT's, every second one would be 0: "
+                          "its ids seem to be wider",
+                          name, prefix_.filename().string());
 }
 
 void TokenFile::check_header() {
@@ -244,6 +293,10 @@ void TokenFile::document_begins(uint64_t first, std::span<uint64_t> out) const {
   base::require(first <= num_documents_ && out.size() <= num_documents_ - first + 1, "tokens",
                 "documents {} + {} of {}", first, out.size(), num_documents_);
   if (out.empty()) return;
+  if (bare_) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = first + i == 0 ? 0 : num_tokens_;
+    return;
+  }
   // Of the last document that is asked for there is no sequence if it is the end.
   const bool end = first + out.size() > num_documents_;
   const std::span<uint64_t> begun = out.first(out.size() - (end ? 1 : 0));
@@ -303,7 +356,7 @@ void TokenFile::read_tokens(uint64_t first, std::span<int32_t> out, int32_t* nex
     const std::span<int32_t> part = out.subspan(done, std::min(at_a_time, out.size() - done));
     const bool last = done + part.size() == out.size();
     const std::span<std::byte> bytes = std::span(buffer).first((part.size() + (last && next ? 1 : 0)) * item);
-    bin_.read_at((first + done) * item, bytes);
+    bin_.read_at(header_ + (first + done) * item, bytes);
     widen(type_, bytes.data(), part);
     if (last && next) widen(type_, bytes.data() + part.size() * item, std::span(next, 1));
   }

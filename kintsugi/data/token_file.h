@@ -9,6 +9,11 @@
 //              [modes: i8[sequences], which only multimodal files have; ignored here]
 //
 // A document is one sequence, or several where it is longer than a length can say.
+//
+// A NAME.bin without an index, named with its suffix, is one of other programs, and one document:
+//   nanoGPT  ids: u16
+//   llm.c    1,024 bytes: magic: i32 = 20240520, version: i32 = 1, tokens: i32, zeros; then ids: u16
+//            or magic = 20240801, version = 7; then ids: u32
 #pragma once
 
 #include <cstdint>
@@ -40,7 +45,8 @@ class TokenFile {
   uint64_t num_documents() const { return num_documents_; }
   uint64_t num_bytes() const { return bin_.size(); }
   const base::ReadOnlyFile& bin() const { return bin_; }
-  const base::ReadOnlyFile& idx() const { return idx_; }
+  const base::ReadOnlyFile& idx() const { return idx_; }  // of a bare file: of no bytes
+  bool bare() const { return bare_; }
 
   // The first token of a document; that of document num_documents() is num_tokens().
   uint64_t document_begin(uint64_t document) const;
@@ -55,6 +61,7 @@ class TokenFile {
   int32_t read_with_next(uint64_t first, std::span<int32_t> out) const;
 
  private:
+  void open_bare();
   void read_tokens(uint64_t first, std::span<int32_t> out, int32_t* next) const;
   void check_header();
   void check_sequences() const;
@@ -68,6 +75,8 @@ class TokenFile {
   uint64_t num_tokens_ = 0;
   uint64_t num_sequences_ = 0;
   uint64_t num_documents_ = 0;
+  bool bare_ = false;
+  uint64_t header_ = 0;   // bytes before the ids
   uint64_t lengths_ = 0;  // where the three tables begin in the index, in bytes
   uint64_t pointers_ = 0;
   uint64_t boundaries_ = 0;

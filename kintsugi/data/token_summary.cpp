@@ -91,6 +91,9 @@ std::optional<TokenSummary> read_summary(const TokenFile& file) {
   };
   require_count("tokens", read.summary.num_tokens, file.num_tokens());
   require_count("documents", read.summary.num_documents, file.num_documents());
+  if (read.summary.vocab_size > 0 && read.summary.max_token >= read.summary.vocab_size)
+    refuse_json(file, fmt::format("says that the vocabulary has {} ids, and the largest one is {}",
+                                  read.summary.vocab_size, read.summary.max_token));
   if (const std::string now = hex(base::checksum_of(file.idx())); now != read.index_checksum) {
     refuse_json(file, fmt::format("describes another token file: its index has the checksum {} instead of {}",
                                   read.index_checksum, now));

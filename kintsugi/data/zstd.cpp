@@ -1,4 +1,5 @@
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <new>
 #include <vector>
@@ -11,12 +12,14 @@ namespace {
 
 class ZstdStream : public TextStream {
  public:
-  explicit ZstdStream(const std::filesystem::path& path)
-      : path_(path),
-        file_(open_text(path, Compression::none)),
+  ZstdStream(const std::filesystem::path& path, const std::string& name)
+      : name_(name),
+        file_(open_text(path, Compression::none, name)),
         buffer_(ZSTD_DStreamInSize()),
         stream_(ZSTD_createDStream()) {
     if (!stream_) throw std::bad_alloc();
+    // The largest window that the library can hold; it allocates what a frame asks for.
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
   }
   ~ZstdStream() override { ZSTD_freeDStream(stream_); }
   ZstdStream(const ZstdStream&) = delete;
@@ -28,12 +31,12 @@ class ZstdStream : public TextStream {
       if (in_.pos == in_.size) {
         in_ = {buffer_.data(), file_->read(buffer_), 0};
         if (in_.size == 0 && whole_) break;
-        if (in_.size == 0)
-          throw base::UserError("prepare", "\"{}\" is damaged: it ends before its text does", path_.string());
+        if (in_.size == 0) throw base::UserError("prepare", "\"{}\" is damaged: it ends before its text does", name_);
       }
       const size_t left = ZSTD_decompressStream(stream_, &out, &in_);
-      if (ZSTD_isError(left))
-        throw base::UserError("prepare", "\"{}\" is damaged: {}", path_.string(), ZSTD_getErrorName(left));
+      if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+        throw base::UserError("prepare", "\"{}\": cannot allocate the memory of its window", name_);
+      if (ZSTD_isError(left)) throw base::UserError("prepare", "\"{}\" is damaged: {}", name_, ZSTD_getErrorName(left));
       whole_ = left == 0;  // at the end of a frame; another may follow
     }
     return out.pos;
@@ -42,7 +45,7 @@ class ZstdStream : public TextStream {
   uint64_t consumed() const override { return file_->consumed() - (in_.size - in_.pos); }
 
  private:
-  std::filesystem::path path_;
+  std::string name_;
   std::unique_ptr<TextStream> file_;
   std::vector<char> buffer_;
   ZSTD_DStream* stream_;
@@ -52,8 +55,8 @@ class ZstdStream : public TextStream {
 
 }  // namespace
 
-std::unique_ptr<TextStream> open_zstd(const std::filesystem::path& path) {
-  return std::make_unique<ZstdStream>(path);
+std::unique_ptr<TextStream> open_zstd(const std::filesystem::path& path, const std::string& name) {
+  return std::make_unique<ZstdStream>(path, name);
 }
 
 }  // namespace kintsugi::data
