@@ -1,5 +1,6 @@
 #include "kintsugi/text/added_tokens.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -46,16 +47,35 @@ std::vector<AddedToken> read_added_tokens(const base::Json& document) {
   for (const base::Json& entry : list->list()) {
     AddedToken token;
     token.content = entry.at("content").text();
-    if (token.content.empty()) entry.at("content").fail("the content of an added token is empty");
     token.id = static_cast<int32_t>(entry.at("id").whole(0, INT32_MAX));
     token.single_word = flag(entry, "single_word", false);
     token.lstrip = flag(entry, "lstrip", false);
     token.rstrip = flag(entry, "rstrip", false);
     token.special = flag(entry, "special", false);
     token.normalized = flag(entry, "normalized", !token.special);
-    tokens.push_back(std::move(token));
+    if (!token.content.empty()) tokens.push_back(std::move(token));
   }
   return tokens;
+}
+
+void number_added_tokens(std::vector<AddedToken>& tokens, size_t num_model_tokens,
+                         const std::function<int32_t(const std::string&)>& id_in_model) {
+  std::map<std::string, size_t> places;
+  std::vector<AddedToken> numbered;
+  auto next = static_cast<int32_t>(num_model_tokens);
+  for (AddedToken& token : tokens) {
+    const auto [place, is_new] = places.emplace(token.content, numbered.size());
+    if (is_new) {
+      const int32_t known = id_in_model(token.content);
+      token.id = known >= 0 ? known : next;
+      next = std::max(next, token.id + 1);
+      numbered.push_back(std::move(token));
+    } else {
+      token.id = numbered[place->second].id;
+      numbered[place->second] = std::move(token);
+    }
+  }
+  tokens = std::move(numbered);
 }
 
 std::optional<int32_t> find_end_of_text(const std::vector<AddedToken>& tokens) {

@@ -24,8 +24,14 @@ struct AddedToken {
   bool special = false;
 };
 
-// The "added_tokens" of a tokenizer.json. UserError if they are damaged.
+// The "added_tokens" of a tokenizer.json, without empty ones, which match nothing. UserError if they are damaged.
 std::vector<AddedToken> read_added_tokens(const base::Json& document);
+
+// Numbers the tokens as Hugging Face's tokenizers do, whatever ids the file gives them: a text that the model has keeps
+// the model's id; the others follow the number of the model's tokens, in order. Of two with one text, the last counts.
+// `id_in_model`: -1 where the model lacks the text.
+void number_added_tokens(std::vector<AddedToken>& tokens, size_t num_model_tokens,
+                         const std::function<int32_t(const std::string&)>& id_in_model);
 
 // The id of the token that ends a document, by the names that published vocabularies give it.
 std::optional<int32_t> find_end_of_text(const std::vector<AddedToken>& tokens);

@@ -36,11 +36,11 @@ class BpeTokenizer final : public Tokenizer {
         raw_added_(select(definition_.added, false, definition_.normal_forms)),
         normalized_added_(select(definition_.added, true, definition_.normal_forms)),
         tokens_(definition_.model.tokens) {
+    for (const auto& [id, text] : definition_.unspelled) tokens_[id] = text;
     for (const AddedToken& token : definition_.added) {
       if (tokens_.size() <= static_cast<size_t>(token.id)) tokens_.resize(token.id + 1);
       tokens_[token.id] = token.content;
     }
-    check_ids();
     if (definition_.json.empty()) definition_.json = write_bpe_json(definition_);
     definition_.model = {};  // the model has its own form of it
   }
@@ -68,14 +68,6 @@ class BpeTokenizer final : public Tokenizer {
   SpecialTokens special_tokens() const override { return definition_.special; }
 
  private:
-  void check_ids() const {
-    for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (!tokens_[id].empty()) continue;
-      throw base::UserError("tokenizer", "{}: no token has id {}, though ids go up to {}; they must have no gap",
-                            definition_.where, id, tokens_.size() - 1);
-    }
-  }
-
   void encode_at(std::string_view text, bool continued, std::vector<int32_t>& ids) const {
     const char* begin = text.data();
     raw_added_.split(

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/text/added_tokens.h"
@@ -17,10 +18,10 @@ namespace kintsugi::text {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// The definition of a byte-level BPE tokenizer. Every id from 0 to the largest is a token of the model, an added
-// token, or both.
+// The definition of a byte-level BPE tokenizer. An id that is no token is decoded as nothing.
 struct BpeDefinition {
   BpeModel::Options model;
+  std::vector<std::pair<int32_t, std::string>> unspelled;  // tokens of which no bytes are made, and their texts
   std::vector<AddedToken> added;
   std::vector<NormalForm> normal_forms;
   std::vector<SplitPattern> patterns;

@@ -15,18 +15,18 @@ constexpr size_t kFewUnmade = 8;
 using base::in_quotes;
 using Ids = std::unordered_map<std::string, int32_t>;
 
-Ids read_ids(const BpeDefinition& definition, const base::Json& vocabulary) {
+Ids read_ids(BpeDefinition& definition, const base::Json& vocabulary, AddedIds added_ids) {
   Ids ids;
   const base::Json::Items members = vocabulary.members();
   ids.reserve(members.size());
-  const size_t most = members.size() + definition.added.size();
-  std::vector<const std::string*> taken(most, nullptr);
+  const size_t most = largest_id(members.size() + definition.added.size());
+  std::vector<const std::string*> taken;
   const auto take = [&](const std::string& token, int32_t id) {
-    if (static_cast<size_t>(id) >= most) {
-      throw base::UserError("tokenizer",
-                            "{}: token {} has id {}, but {} tokens have ids from 0 to {}; ids must have no gap",
-                            definition.where, in_quotes(token), id, most, most - 1);
+    if (static_cast<size_t>(id) > most) {
+      throw base::UserError("tokenizer", "{}: token {} has id {}, which is too large for a vocabulary of {} tokens",
+                            definition.where, in_quotes(token), id, members.size());
     }
+    if (taken.size() <= static_cast<size_t>(id)) taken.resize(static_cast<size_t>(id) + 1);
     if (taken[id] && *taken[id] != token) {
       throw base::UserError("tokenizer", "{}: tokens {} and {} have the same id {}; ids must differ", definition.where,
                             in_quotes(*taken[id]), in_quotes(token), id);
@@ -38,11 +38,16 @@ Ids read_ids(const BpeDefinition& definition, const base::Json& vocabulary) {
     const auto place = ids.emplace(member.key(), id).first;
     take(place->first, id);
   }
+  const auto find = [&](const std::string& token) {
+    const auto found = ids.find(token);
+    return found == ids.end() ? -1 : found->second;
+  };
+  if (added_ids == AddedIds::numbered) number_added_tokens(definition.added, members.size(), find);
   for (const AddedToken& added : definition.added) {
-    const auto known = ids.find(added.content);
-    if (known != ids.end() && known->second != added.id) {
+    const int32_t known = find(added.content);
+    if (known >= 0 && known != added.id) {
       throw base::UserError("tokenizer", "{}: token {} has id {} in the vocabulary and {} among the added tokens",
-                            definition.where, in_quotes(added.content), known->second, added.id);
+                            definition.where, in_quotes(added.content), known, added.id);
     }
     take(added.content, added.id);
   }
@@ -105,35 +110,36 @@ int32_t read_id(const base::Json& value) {
   return static_cast<int32_t>(value.whole(0, INT32_MAX));
 }
 
-void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges) {
+size_t largest_id(size_t num_tokens) {
+  constexpr size_t kAlways = 1 << 20;
+  return kAlways + 4 * num_tokens;
+}
+
+void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges,
+                    AddedIds added_ids) {
   if (vocabulary.members().empty()) throw base::UserError("tokenizer", "{}: the vocabulary is empty", definition.where);
-  const Ids ids = read_ids(definition, vocabulary);
+  const Ids ids = read_ids(definition, vocabulary, added_ids);
   std::unordered_set<int32_t> added;
   for (const AddedToken& token : definition.added) added.insert(token.id);
   std::vector<std::string>& tokens = definition.model.tokens;
   for (const auto& [token, id] : ids) {
     if (tokens.size() <= static_cast<size_t>(id)) tokens.resize(id + 1);
     std::string bytes;
-    if (read_symbols(token, bytes) && !bytes.empty()) {
+    if (read_symbols(token, bytes))
       tokens[id] = std::move(bytes);
-    } else if (!added.contains(id)) {
-      throw base::UserError("tokenizer",
-                            "{}: token {} is not spelled in the characters that stand for bytes; only byte-level BPE "
-                            "(GPT-2, GPT-NeoX, Llama 3) is read",
-                            definition.where, in_quotes(token));
-    }
+    else if (!added.contains(id))
+      definition.unspelled.emplace_back(id, token);
   }
-  std::unordered_set<std::string> seen;
+  std::unordered_map<std::string, size_t> last;
+  const auto spelled = [](const SpelledMerge& merge) { return merge.first + " " + merge.second; };
+  for (size_t i = 0; i < merges.size(); ++i) last[spelled(merges[i])] = i;
   for (size_t i = 0; i < merges.size(); ++i) {
     const SpelledMerge& merge = merges[i];
-    if (!seen.insert(merge.first + " " + merge.second).second) {
-      throw base::UserError("tokenizer", "{}: merge {}, {}, is there twice", definition.where, i + 1,
-                            in_quotes(merge.first + " " + merge.second));
-    }
     const auto find = [&](const std::string& part) { return find_part(ids, part, merge, i + 1, definition.where); };
-    definition.model.merges.push_back({find(merge.first), find(merge.second), find(merge.first + merge.second)});
+    const BpeMerge found = {find(merge.first), find(merge.second), find(merge.first + merge.second)};
+    if (last.at(spelled(merge)) == i) definition.model.merges.push_back(found);
   }
-  check_all_made(definition, added);
+  if (!definition.model.prefer_whole_words) check_all_made(definition, added);
 }
 
 }  // namespace kintsugi::text

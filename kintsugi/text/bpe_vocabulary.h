@@ -20,9 +20,17 @@ SpelledMerge read_merge(std::string_view line, size_t number, std::string_view w
 // ["left right", ...] or, since tokenizers 0.20, [["left", "right"], ...].
 std::vector<SpelledMerge> read_merges(const base::Json& list, std::string_view where);
 
+// Which ids added tokens have: those that the file gives them, or those that Hugging Face's tokenizers do.
+enum class AddedIds : uint8_t { as_given, numbered };
+
 // Sets the model of `definition`, whose `added` must be set already. `vocabulary` is an object of spelled tokens and
-// ids. UserError if a table is damaged or the two do not match.
-void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges);
+// ids, which may have gaps. Of a merge that is there twice, the last counts. UserError if a table is damaged, two
+// tokens have one id, or the tables do not match.
+void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges,
+                    AddedIds added_ids);
+
+// The largest id that is read of so many tokens: it bounds the memory of a table by id.
+size_t largest_id(size_t num_tokens);
 
 // The id of a token, from 0 on.
 int32_t read_id(const base::Json& value);

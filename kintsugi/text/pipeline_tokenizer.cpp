@@ -1,5 +1,6 @@
 #include "kintsugi/text/pipeline_tokenizer.h"
 
+#include <unordered_map>
 #include <utility>
 
 #include "kintsugi/base/error.h"
@@ -36,15 +37,28 @@ std::unique_ptr<Part> read_optional(const Json& document, std::string_view key,
   return part ? read(*part) : nullptr;
 }
 
+std::vector<AddedToken> read_numbered(const Json& document, const std::vector<std::string>& model_tokens) {
+  std::vector<AddedToken> added = read_added_tokens(document);
+  std::unordered_map<std::string_view, int32_t> ids;
+  for (const AddedToken& token : added) ids.emplace(token.content, -1);
+  for (size_t id = 0; id < model_tokens.size(); ++id)
+    if (const auto found = ids.find(model_tokens[id]); found != ids.end()) found->second = static_cast<int32_t>(id);
+  const Json vocabulary = document.at("model").at("vocab");
+  const size_t count = vocabulary.is_list() ? vocabulary.list().size() : vocabulary.members().size();
+  std::vector<AddedToken> numbered = added;  // `ids` refers to the texts of `added`
+  number_added_tokens(numbered, count, [&](const std::string& token) { return ids.at(token); });
+  return numbered;
+}
+
 class PipelineTokenizer final : public Tokenizer {
  public:
   PipelineTokenizer(const Json& document, std::string_view content, std::string_view where)
       : json_(content),
         where_(where),
-        added_(read_added_tokens(document)),
         normalizer_(read_optional(document, "normalizer", read_normalizer)),
         splitter_(read_optional(document, "pre_tokenizer", read_word_splitter)),
-        model_(read_token_model(document.at("model"), added_.size())),
+        model_(read_token_model(document.at("model"))),
+        added_(read_numbered(document, model_->tokens())),
         decoder_(read_optional(document, "decoder", read_token_decoder)),
         special_(read_post_processor(document)),
         raw_added_(select(added_, false, normalizer_.get())),
@@ -86,13 +100,8 @@ class PipelineTokenizer final : public Tokenizer {
 
  private:
   void add_tokens(const Json& document) {
-    const size_t most = tokens_.size() + added_.size();
     for (const AddedToken& token : added_) {
       const auto id = static_cast<size_t>(token.id);
-      if (id >= most) {
-        document.at("added_tokens")
-            .fail("the added token {} has id {}, but there are {} tokens", base::in_quotes(token.content), id, most);
-      }
       if (tokens_.size() <= id) tokens_.resize(id + 1);
       if (id < model_->tokens().size() && !tokens_[id].empty() && tokens_[id] != token.content) {
         document.at("added_tokens")
@@ -100,11 +109,6 @@ class PipelineTokenizer final : public Tokenizer {
                   base::in_quotes(token.content), id);
       }
       tokens_[id] = token.content;
-    }
-    for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (!tokens_[id].empty()) continue;
-      throw base::UserError("tokenizer", "{}: no token has id {}, though ids go up to {}; they must have no gap",
-                            where_, id, tokens_.size() - 1);
     }
   }
 
@@ -161,10 +165,10 @@ class PipelineTokenizer final : public Tokenizer {
   }
 
   std::string json_, where_;
-  std::vector<AddedToken> added_;
   std::unique_ptr<Normalizer> normalizer_;
   std::unique_ptr<WordSplitter> splitter_;
   std::unique_ptr<TokenModel> model_;
+  std::vector<AddedToken> added_;
   std::unique_ptr<TokenDecoder> decoder_;
   SpecialTokens special_;
   AddedTokens raw_added_, normalized_added_;

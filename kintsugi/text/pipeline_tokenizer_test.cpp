@@ -8,6 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/stream_decoder.h"
+#include "kintsugi/text/word_splitter.h"
 
 namespace kintsugi::text::pipeline_tokenizer_test {
 namespace {
@@ -150,7 +151,8 @@ TEST(PipelineTokenizer, RefusesByName) {
       "ByteLevel");
   EXPECT_EQ(error_after("Bert", [](json& d) { d["pre_tokenizer"]["type"] = "X"; }),
             "[tokenizer] \"x.json\":1: pre-tokenizer \"X\" is not supported; supported are Sequence, ByteLevel, "
-            "Metaspace, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits");
+            "Metaspace, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits, UnicodeScripts, "
+            "FixedLength, CharDelimiterSplit");
   EXPECT_EQ(error_after("Bert", [](json& d) { d["decoder"]["type"] = "CTC"; }),
             "[tokenizer] \"x.json\":1: decoder \"CTC\" is not supported; supported are Sequence, ByteLevel, Metaspace, "
             "Replace, ByteFallback, Fuse, Strip, WordPiece, BPEDecoder");
@@ -161,6 +163,45 @@ TEST(PipelineTokenizer, RefusesByName) {
             "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel");
 }
 
+// The words that Hugging Face's tokenizers 0.23 give, between bars.
+TEST(PipelineTokenizer, CutsByScriptsLengthAndDelimiter) {
+  const auto words = [](const std::string& part, const std::string& text) {
+    std::string all;
+    const auto json = base::Json::parse("tokenizer", "part", part);
+    read_word_splitter(json)->split(text, Place::kBegin, [&](std::string_view word, Place) {
+      all += (all.empty() ? "" : "|") + std::string(word);
+    });
+    return all;
+  };
+  const std::string scripts = R"({"type":"UnicodeScripts"})";
+  EXPECT_EQ(words(scripts, "abc 字かな9 мир 1a"), "abc |字かな|9 |мир |1|a");
+  EXPECT_EQ(words(scripts, "ー字 ー a"), "ー字 ー |a");
+  EXPECT_EQ(words(scripts, " a字"), "a|字");
+  EXPECT_EQ(words(scripts, "  "), "");
+  EXPECT_EQ(words(R"({"type":"FixedLength","length":3})", "abcdefgé字h"), "abc|def|gé字|h");
+  EXPECT_EQ(words(R"({"type":"CharDelimiterSplit","delimiter":"x"})", "axbxxcx"), "a|b|c");
+}
+
+// As Hugging Face's tokenizers 0.23 read them.
+TEST(PipelineTokenizer, GapsAndAddedTokensAreNumberedAsTheirsAre) {
+  const auto read = [](const char* model, const char* added) {
+    return parse_tokenizer(std::string(R"({"added_tokens":[)") + added + R"(],"model":)" + model + "}", "x.json");
+  };
+  const auto token = [](int id, const std::string& text) {
+    return R"({"id":)" + std::to_string(id) + R"(,"content":")" + text + R"(","special":true})";
+  };
+  const char* words = R"({"type":"WordLevel","vocab":{"a":0,"b":1,"c":5},"unk_token":"a"})";
+  EXPECT_EQ(read(words, token(7, "<y>").c_str())->encode("<y>c"), (Ids{3, 5}));
+  const char* pieces = R"({"type":"WordPiece","vocab":{"a":0,"b":4},"unk_token":"a"})";
+  EXPECT_EQ(read(pieces, token(9, "[X]").c_str())->encode("b[X]"), (Ids{4, 2}));
+  const char* unigram = R"({"type":"Unigram","unk_id":0,"vocab":[["<u>",0],["a",-1],["b",-2],["a",-3]]})";
+  EXPECT_EQ(read(unigram, token(9, "[X]").c_str())->encode("ab[X]"), (Ids{3, 2, 4}));
+  const char* merged = R"({"type":"BPE","vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4},"merges":["a b","b c","a b"]})";
+  EXPECT_EQ(read(merged, "")->encode("abc"), (Ids{0, 4}));
+  const char* full = R"({"type":"WordLevel","vocab":{"a":0,"b":1,"c":3},"unk_token":"a"})";
+  EXPECT_THROW(read(full, token(7, "<y>").c_str()), base::UserError);  // both would be 3
+}
+
 TEST(PipelineTokenizer, SaysWhatIsDamaged) {
   EXPECT_EQ(error_after("Llama", [](json& d) { d["model"]["vocab"]["low"] = 1; }),
             "[tokenizer] \"x.json\":1: tokens \"<s>\" and \"low\" have the same id 1; ids must differ");
@@ -168,8 +209,6 @@ TEST(PipelineTokenizer, SaysWhatIsDamaged) {
             "[tokenizer] \"x.json\":1: merge 2, \"lo w\", needs the token \"low\", which the vocabulary lacks");
   EXPECT_EQ(error_after("Llama", [](json& d) { d["model"]["unk_token"] = "x?"; }),
             "[tokenizer] \"x.json\":1: \"model.unk_token\" is \"x?\"; it should be a token of the vocabulary");
-  EXPECT_EQ(error_after("Bert", [](json& d) { d["added_tokens"][0]["id"] = 99; }),
-            "[tokenizer] \"x.json\":1: the added token \"<s>\" has id 99, but there are 16 tokens");
   EXPECT_EQ(error_after("Unigram", [](json& d) { d["model"]["vocab"] = json::array(); }),
             "[tokenizer] \"x.json\":1: the vocabulary is empty");
   EXPECT_EQ(

@@ -43,7 +43,7 @@ std::unique_ptr<Tokenizer> read_bpe_files(const std::filesystem::path& vocabular
       definition.added.push_back({.id = read_id(token), .content = std::string(token.key()), .special = true});
     }
   }
-  set_vocabulary(definition, ids, read_merges(base::read_file(merges), merges.string()));
+  set_vocabulary(definition, ids, read_merges(base::read_file(merges), merges.string()), AddedIds::as_given);
   definition.patterns.emplace_back(kGpt2Pattern, false, definition.where);
   return make_bpe_tokenizer(std::move(definition));
 }

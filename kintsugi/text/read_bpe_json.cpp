@@ -98,7 +98,7 @@ std::unique_ptr<Tokenizer> read_bpe_json(const Json& document, std::string_view 
   definition.model.prefer_whole_words = flag(model, "ignore_merges", false);
   const Json vocabulary = model.at("vocab");
   vocabulary.members();
-  set_vocabulary(definition, vocabulary, read_merges(model.at("merges"), where));
+  set_vocabulary(definition, vocabulary, read_merges(model.at("merges"), where), AddedIds::numbered);
   return make_bpe_tokenizer(std::move(definition));
 }
 

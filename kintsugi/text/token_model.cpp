@@ -8,7 +8,7 @@ namespace {
 
 struct ModelRow {
   std::string_view type;
-  std::unique_ptr<TokenModel> (*read)(const base::Json& model, size_t num_added);
+  std::unique_ptr<TokenModel> (*read)(const base::Json& model);
 };
 
 constexpr ModelRow kRows[] = {
@@ -28,11 +28,11 @@ std::string_view type_of(const base::Json& model) {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> read_token_model(const base::Json& model, size_t num_added) {
+std::unique_ptr<TokenModel> read_token_model(const base::Json& model) {
   const std::string_view type = type_of(model);
   std::string known;
   for (const ModelRow& row : kRows) {
-    if (row.type == type) return row.read(model, num_added);
+    if (row.type == type) return row.read(model);
     known += (known.empty() ? "" : ", ") + std::string(row.type);
   }
   model.fail("model {} is not supported; supported are {}", base::in_quotes(type), known);

@@ -24,8 +24,7 @@ class TokenModel {
   virtual const std::vector<std::string>& tokens() const = 0;
 };
 
-// `num_added` is how many added tokens there are, which may have ids of their own. UserError for a type that is not
-// among the rows of token_model.cpp, and for a damaged vocabulary.
-std::unique_ptr<TokenModel> read_token_model(const base::Json& model, size_t num_added);
+// UserError for a type that is not among the rows of token_model.cpp, and for a damaged vocabulary.
+std::unique_ptr<TokenModel> read_token_model(const base::Json& model);
 
 }  // namespace kintsugi::text

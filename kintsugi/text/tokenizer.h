@@ -54,8 +54,8 @@ class Tokenizer {
 };
 
 // `path` is a tokenizer.json, a SentencePiece model (`NAME.model`), or a folder that holds a tokenizer.json, or
-// `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`. UserError if
-// it is absent or damaged.
+// `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`, or
+// `tekken.json`, or `vocab.txt`, or one `NAME.tiktoken`; or any of these files. UserError if it is absent or damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 // That of a folder, or null if it holds none of these.
 std::unique_ptr<Tokenizer> find_tokenizer(const std::filesystem::path& folder);

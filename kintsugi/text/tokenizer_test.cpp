@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/text/base64.h"
 #include "kintsugi/text/small_bpe_test.h"
 #include "tests/paths.h"
 
@@ -182,10 +183,65 @@ TEST_F(TokenizerFolder, HoldsTheFilesUnderEitherName) {
   }
 }
 
+// Files of tokens by rank: the merges follow from them.
+TEST_F(TokenizerFolder, ReadsTiktokenAndTekken) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* token : {"lo", "low", " low", "er", "we", "lowe", "\n\n", "12"}) tokens.emplace_back(token);
+  std::string ranks;
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t rank = 0; rank < tokens.size(); ++rank) {
+    ranks += write_base64(tokens[rank]) + " " + std::to_string(rank) + "\n";
+    list.push_back({{"rank", rank}, {"token_bytes", write_base64(tokens[rank])}, {"token_str", nullptr}});
+  }
+  const std::vector<int32_t> expected = {257, 258, 259, 32, 111, 260, 262, 263, 51, 52};
+  const std::string text = "low lower owe\n\n1234";
+  write("some.tiktoken", ranks);
+  EXPECT_EQ(load_tokenizer(folder_)->encode(text), expected);
+  EXPECT_EQ(load_tokenizer(folder_)->decode(expected), text);
+  EXPECT_EQ(load_tokenizer(folder_)->end_of_text(), std::nullopt);
+  write("tokenizer.model", ranks);  // as Llama 3's is called
+  EXPECT_EQ(load_tokenizer(folder_ / "tokenizer.model")->encode(text), expected);
+  write("tokenizer.model", ranks + "bG8= 256\n");
+  EXPECT_EQ(error(), at("tokenizer.model:265: the rank 256 is there twice"));
+  write("tokenizer.model", ranks + "???\n");
+  EXPECT_EQ(error(), at("tokenizer.model:265: \"???\" should be a token in base64 and its rank"));
+  std::filesystem::remove(folder_ / "tokenizer.model");
+
+  list.push_back({{"rank", tokens.size()}, {"token_bytes", write_base64("beyond")}});
+  const nlohmann::json tekken = {{"config",
+                                  {{"pattern", "\\p{L}+|\\p{N}{1,3}|\\s+(?=\\p{L})|."},
+                                   {"default_vocab_size", tokens.size() + 4},
+                                   {"default_num_special_tokens", 4}}},
+                                 {"vocab", list}};
+  write("tekken.json", tekken.dump());
+  auto tokenizer = load_tokenizer(folder_ / "tekken.json");
+  EXPECT_EQ(tokenizer->encode("lower</s>[INST]12"), (std::vector<int32_t>{261, 263, 2, 3, 267}));
+  EXPECT_EQ(tokenizer->special_tokens().before, (std::vector<int32_t>{1}));
+  EXPECT_EQ(tokenizer->end_of_text(), 2);
+  EXPECT_EQ(tokenizer->vocab_size(), 268);
+  tokenizer = parse_tokenizer(tokenizer->to_json(), "again");
+  EXPECT_EQ(tokenizer->encode("lower</s>"), (std::vector<int32_t>{261, 263, 2}));
+  EXPECT_EQ(tokenizer->special_tokens().before, (std::vector<int32_t>{1}));
+}
+
+TEST_F(TokenizerFolder, ReadsVocabularyTexts) {
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nwor\n##ld\r\n!\nHello\ne");
+  const auto tokenizer = load_tokenizer(folder_);
+  EXPECT_EQ(tokenizer->encode("Hello  World! x[SEP]"), (std::vector<int32_t>{4, 5, 6, 7, 1, 3}));
+  EXPECT_EQ(tokenizer->special_tokens().before, (std::vector<int32_t>{2}));
+  EXPECT_EQ(tokenizer->special_tokens().after, (std::vector<int32_t>{3}));
+  EXPECT_EQ(tokenizer->encode("é"), (std::vector<int32_t>{9}));
+  write("tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_EQ(load_tokenizer(folder_ / "vocab.txt")->encode("Hello é"), (std::vector<int32_t>{8, 1}));
+  write("vocab.txt", "a\nb\n");
+  EXPECT_EQ(error(), at("vocab.txt: there is no token [UNK]; a vocab.txt of BERT has a token on each line"));
+}
+
 TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
   EXPECT_EQ(error(), at("").substr(0, at("").size() - 1) +
                          ": the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
-                         "merges.txt, nor tokenizer.model");
+                         "merges.txt, nor tokenizer.model, tekken.json, vocab.txt or one .tiktoken");
   write_pair("vocab.json", "merges.txt");
   write("merges.txt", "#version: 0.2\nl o\nlo w\nĠ");
   EXPECT_EQ(error(), at("merges.txt: merge 3 is \"Ġ\", and should be two tokens with a space between"));

@@ -2,6 +2,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/text/bpe_vocabulary.h"
 #include "kintsugi/text/json_part.h"
 
 namespace kintsugi::text {
@@ -13,17 +14,18 @@ int32_t Vocabulary::find(const std::string& token) const {
   return found == ids.end() ? -1 : found->second;
 }
 
-Vocabulary read_vocabulary(const base::Json& object, size_t most) {
+Vocabulary read_vocabulary(const base::Json& object) {
   Vocabulary vocabulary;
   const base::Json::Items members = object.members();
   if (members.empty()) object.fail("the vocabulary is empty");
   vocabulary.ids.reserve(members.size());
-  most += members.size();
+  const size_t most = largest_id(members.size());
   for (const base::Json& member : members) {
     const std::string token(member.key());
-    if (token.empty()) member.fail("a token of the vocabulary is empty");
     const auto id = static_cast<size_t>(member.whole(0, INT32_MAX));
-    if (id >= most) member.fail("token {} has id {}, but there are {} tokens", in_quotes(token), id, most);
+    if (id > most)
+      member.fail("token {} has id {}, which is too large for a vocabulary of {} tokens", in_quotes(token), id,
+                  members.size());
     if (vocabulary.tokens.size() <= id) vocabulary.tokens.resize(id + 1);
     if (!vocabulary.tokens[id].empty()) {
       member.fail("tokens {} and {} have the same id {}; ids must differ", in_quotes(vocabulary.tokens[id]),

@@ -20,9 +20,9 @@ struct Vocabulary {
   int32_t find(const std::string& token) const;
 };
 
-// An object of tokens and ids. Ids may have gaps, but none is `most` or more. UserError for an empty vocabulary, an
-// empty token, an id twice.
-Vocabulary read_vocabulary(const base::Json& object, size_t most);
+// An object of tokens and ids, which may have gaps. UserError for an empty vocabulary, an id twice, and one that is too
+// large for the number of tokens.
+Vocabulary read_vocabulary(const base::Json& object);
 
 // The id of the token that the member names; -1 where the member is absent or null. UserError if there is no such
 // token.

@@ -16,6 +16,9 @@ constexpr PartRow<std::unique_ptr<WordSplitter>> kRows[] = {
     {"WhitespaceSplit", read_whitespace_split},
     {"Punctuation", read_punctuation},
     {"Digits", read_digits},
+    {"UnicodeScripts", read_unicode_scripts},
+    {"FixedLength", read_fixed_length},
+    {"CharDelimiterSplit", read_char_delimiter},
 };
 
 }  // namespace

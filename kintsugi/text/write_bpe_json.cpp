@@ -43,7 +43,10 @@ void write_model(base::JsonWriter& out, const BpeDefinition& definition) {
     out.key("fuse_unk").value(false).key("byte_fallback").value(false);
     out.key("vocab").object([&] {
       int32_t id = 0;
-      for (const std::string& token : spelled_tokens(definition)) out.key(token).value(id++);
+      for (const std::string& token : spelled_tokens(definition)) {
+        if (!token.empty()) out.key(token).value(id);
+        ++id;
+      }
     });
     out.key("merges").list([&] {
       for (const BpeMerge& merge : definition.model.merges)

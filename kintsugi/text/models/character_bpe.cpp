@@ -3,7 +3,9 @@
 // word except the first, the suffix behind the last.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "kintsugi/text/bpe_merger.h"
 #include "kintsugi/text/bpe_vocabulary.h"
@@ -30,8 +32,8 @@ std::string text_of(const Json& model, std::string_view key) {
 
 class CharacterBpe final : public TokenModel {
  public:
-  CharacterBpe(const Json& model, size_t num_added)
-      : vocabulary_(read_vocabulary(model.at("vocab"), num_added)),
+  explicit CharacterBpe(const Json& model)
+      : vocabulary_(read_vocabulary(model.at("vocab"))),
         prefix_(text_of(model, "continuing_subword_prefix")),
         suffix_(text_of(model, "end_of_word_suffix")),
         unknown_(find_token(model, "unk_token", vocabulary_)),
@@ -107,7 +109,11 @@ class CharacterBpe final : public TokenModel {
 
   void set_merges(const Json& list) {
     uint32_t rank = 0;
-    for (const auto& [left, right] : read_merges(list, "tokenizer.json")) {
+    const std::vector<SpelledMerge> merges = read_merges(list, "tokenizer.json");
+    std::map<std::pair<int32_t, int32_t>, uint32_t> last;  // of a merge that is there twice, the last counts
+    for (const auto& [left, right] : merges) last[{vocabulary_.find(left), vocabulary_.find(right)}] = rank++;
+    rank = 0;
+    for (const auto& [left, right] : merges) {
       const auto find = [&](const std::string& token) {
         const int32_t id = vocabulary_.find(token);
         if (id < 0) {
@@ -119,7 +125,8 @@ class CharacterBpe final : public TokenModel {
       const int32_t a = find(left), b = find(right);
       const bool marked = !prefix_.empty() && right.starts_with(prefix_);
       const int32_t merged = find(left + (marked ? right.substr(prefix_.size()) : right));
-      merger_.add(a, b, merged, rank++);
+      if (last.at({a, b}) == rank) merger_.add(a, b, merged, rank);
+      ++rank;
       joinable_.add(left, right);
       // Tokens that stand for other characters than their own.
       for (const int32_t id : {a, b}) {
@@ -233,8 +240,8 @@ class CharacterBpe final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> read_character_bpe(const Json& model, size_t num_added) {
-  return std::make_unique<CharacterBpe>(model, num_added);
+std::unique_ptr<TokenModel> read_character_bpe(const Json& model) {
+  return std::make_unique<CharacterBpe>(model);
 }
 
 }  // namespace kintsugi::text

@@ -5,9 +5,9 @@
 
 namespace kintsugi::text {
 
-std::unique_ptr<TokenModel> read_character_bpe(const base::Json& model, size_t num_added);
-std::unique_ptr<TokenModel> read_unigram(const base::Json& model, size_t num_added);
-std::unique_ptr<TokenModel> read_word_piece(const base::Json& model, size_t num_added);
-std::unique_ptr<TokenModel> read_word_level(const base::Json& model, size_t num_added);
+std::unique_ptr<TokenModel> read_character_bpe(const base::Json& model);
+std::unique_ptr<TokenModel> read_unigram(const base::Json& model);
+std::unique_ptr<TokenModel> read_word_piece(const base::Json& model);
+std::unique_ptr<TokenModel> read_word_level(const base::Json& model);
 
 }  // namespace kintsugi::text

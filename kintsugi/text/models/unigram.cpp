@@ -29,7 +29,6 @@ Pieces read_pieces(const Json& list) {
     if (!entry.is_list() || entry.list().size() != 2) entry.refuse("[token, score]");
     const auto items = entry.list();
     const std::string token(items[0].text());
-    if (token.empty()) entry.fail("a token of the vocabulary is empty");
     // Of tokens that are there twice the last counts.
     pieces.vocabulary.ids.insert_or_assign(token, static_cast<int32_t>(pieces.scores.size()));
     pieces.vocabulary.tokens.push_back(token);
@@ -41,7 +40,8 @@ Pieces read_pieces(const Json& list) {
 
 Viterbi make_viterbi(const Pieces& pieces) {
   std::vector<std::pair<std::string_view, int32_t>> words;
-  for (const auto& [token, id] : pieces.vocabulary.ids) words.emplace_back(token, id);
+  for (const auto& [token, id] : pieces.vocabulary.ids)
+    if (!token.empty()) words.emplace_back(token, id);
   const double least = *std::min_element(pieces.scores.begin(), pieces.scores.end());
   return {PrefixTrie(std::move(words)), pieces.scores, least - kUnknownPenalty, false};
 }
@@ -100,7 +100,7 @@ class Unigram final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> read_unigram(const Json& model, size_t) {
+std::unique_ptr<TokenModel> read_unigram(const Json& model) {
   return std::make_unique<Unigram>(model);
 }
 

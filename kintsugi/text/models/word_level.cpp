@@ -9,8 +9,8 @@ namespace {
 
 class WordLevel final : public TokenModel {
  public:
-  WordLevel(const base::Json& model, size_t num_added)
-      : vocabulary_(read_vocabulary(model.at("vocab"), num_added)),
+  explicit WordLevel(const base::Json& model)
+      : vocabulary_(read_vocabulary(model.at("vocab"))),
         unknown_(vocabulary_.find(std::string(model.at("unk_token").text()))),
         words_(vocabulary_.tokens, vocabulary_.ids.size()) {
     for (const auto& [token, id] : vocabulary_.ids) words_.add(id);
@@ -36,8 +36,8 @@ class WordLevel final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> read_word_level(const base::Json& model, size_t num_added) {
-  return std::make_unique<WordLevel>(model, num_added);
+std::unique_ptr<TokenModel> read_word_level(const base::Json& model) {
+  return std::make_unique<WordLevel>(model);
 }
 
 }  // namespace kintsugi::text

@@ -14,7 +14,8 @@ namespace {
 PrefixTrie make_trie(const Vocabulary& vocabulary, std::string_view prefix) {
   std::vector<std::pair<std::string_view, int32_t>> words;
   for (const auto& [token, id] : vocabulary.ids)
-    if (token.starts_with(prefix)) words.emplace_back(std::string_view(token).substr(prefix.size()), id);
+    if (token.size() > prefix.size() && token.starts_with(prefix))
+      words.emplace_back(std::string_view(token).substr(prefix.size()), id);
   return PrefixTrie(std::move(words));
 }
 
@@ -25,8 +26,8 @@ std::string prefix_of(const base::Json& model) {
 
 class WordPiece final : public TokenModel {
  public:
-  WordPiece(const base::Json& model, size_t num_added)
-      : vocabulary_(read_vocabulary(model.at("vocab"), num_added)),
+  explicit WordPiece(const base::Json& model)
+      : vocabulary_(read_vocabulary(model.at("vocab"))),
         unknown_(find_token(model, "unk_token", vocabulary_)),
         begins_(make_trie(vocabulary_, "")),
         continues_(make_trie(vocabulary_, prefix_of(model))),
@@ -75,8 +76,8 @@ class WordPiece final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> read_word_piece(const base::Json& model, size_t num_added) {
-  return std::make_unique<WordPiece>(model, num_added);
+std::unique_ptr<TokenModel> read_word_piece(const base::Json& model) {
+  return std::make_unique<WordPiece>(model);
 }
 
 }  // namespace kintsugi::text

@@ -13,6 +13,9 @@ std::unique_ptr<WordSplitter> read_digits(const base::Json& part);
 std::unique_ptr<WordSplitter> read_punctuation(const base::Json& part);
 std::unique_ptr<WordSplitter> read_whitespace(const base::Json& part);
 std::unique_ptr<WordSplitter> read_whitespace_split(const base::Json& part);
+std::unique_ptr<WordSplitter> read_unicode_scripts(const base::Json& part);
+std::unique_ptr<WordSplitter> read_fixed_length(const base::Json& part);
+std::unique_ptr<WordSplitter> read_char_delimiter(const base::Json& part);
 std::unique_ptr<WordSplitter> read_bert_pre_tokenizer(const base::Json& part);
 
 }  // namespace kintsugi::text
