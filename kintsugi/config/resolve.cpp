@@ -299,10 +299,68 @@ void warn_of_idle_optimizer_keys(Resolved& given) {
     }
 }
 
+void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other) {
+  Settings family;  // its defaults say nothing of what the user wants
+  family.model = given.catalog->family(given.settings.model.family)->defaults;
+  for (const std::string_view name : names) {
+    const Key& key = keys()[static_cast<size_t>(key_index(name))];
+    if (key.get(given.settings) != key.get(family)) warn_if_idle(given, name, used, other);
+  }
+}
+
+// Keys of transformers, of a family that is none.
+void warn_of_idle_token_keys(Resolved& given) {
+  const bool tokens = reads_tokens(given);
+  warn_if_idle(given,
+               {"model.heads", "model.bias_query_key_value", "model.bias_output", "model.norm_place",
+                "model.query_key_norm", "model.residual", "model.gated", "model.tied", "model.token_types",
+                "model.causal", "model.embed_scale", "model.embed_norm", "model.window", "model.window_layers",
+                "model.attention_scale", "model.attention_softcap", "model.positions", "data.reset_at_document"},
+               tokens, "model.family");
+}
+
+// Keys of parts that a model lacks.
+void warn_of_idle_model_keys(Resolved& given) {
+  const Settings& s = given.settings;
+  if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
+  const bool rotary = positions(s.model) == Positions::rotary, scaled = rope_scaling(s.model) != RopeScaling::none;
+  warn_if_idle(given,
+               {"model.rope_theta", "model.rotary_layers", "model.rotary_dims", "model.rotary_interleaved",
+                "model.rope_scaling", "model.rope_theta_window", "model.rope_magnitude"},
+               rotary, "model.positions");
+  if (rotary)
+    warn_if_idle(given,
+                 {"model.rope_factor", "model.rope_original_context", "model.rope_low_factor", "model.rope_high_factor",
+                  "model.rope_beta_fast", "model.rope_beta_slow", "model.rope_truncate", "model.rope_short_factors",
+                  "model.rope_long_factors"},
+                 scaled, "model.rope_scaling");
+  warn_if_idle(given, {"model.window_layers", "model.rope_theta_window"}, s.model.window > 0, "model.window");
+  warn_if_idle(given,
+               {"model.experts_per_token", "model.router_scores", "model.router_normalize", "model.router_scale",
+                "train.balance_weight", "train.balance_rate", "train.expert_bound", "train.expert_overflow"},
+               s.model.experts > 0, "model.experts");
+}
+
+// Keys of data that a model with another objective reads.
+void warn_of_idle_data_keys(Resolved& given) {
+  const Settings& s = given.settings;
+  const Objective learnt = objective(s.model);
+  const bool masks = learnt == Objective::masked || learnt == Objective::masked_next;
+  const bool labels = learnt == Objective::classes || learnt == Objective::numbers;
+  warn_if_idle(given, {"data.mask_share", "data.mask_token"}, masks, "model.objective");
+  warn_if_idle(given, {"data.first_token", "data.separator_token"}, masks || (labels && reads_tokens(given)),
+               "model.objective");
+  const bool images = given.catalog->family(s.model.family)->reads_images;
+  warn_if_idle(given, {"data.train_labels", "data.validation_labels"}, labels && (images || reads_tokens(given)),
+               "model.objective");
+  warn_if_idle(given, "model.outputs", labels, "model.objective");
+}
+
 // Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
-  warn_if_idle(given, "model.rope_theta", positions(s.model) == Positions::rotary, "model.positions");
+  warn_of_idle_model_keys(given);
+  warn_of_idle_data_keys(given);
   warn_of_idle_optimizer_keys(given);
   for (const std::string_view key : {"data.chat_template", "data.tokenizer", "data.long_conversations"})
     warn_if_idle(given, key, learns_conversations(s.data), "data.train");

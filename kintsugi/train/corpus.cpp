@@ -137,6 +137,17 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
   if (!opened.tokenizer_json.empty()) {
     const auto tokenizer = text::parse_tokenizer(opened.tokenizer_json, opened.tokenizer_path.string());
     config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), samples::ids_of(*tokenizer));
+    const auto compare = [&](const Opened& file) {
+      const int64_t written = file.summary.vocab_size;
+      if (!file.file.tokens || written == 0 || written == tokenizer->vocab_size()) return;
+      throw base::UserError("data",
+                            "\"{}.json\" says that the vocabulary has {} ids; its tokenizer, \"{}\", has {}; "
+                            "prepare it again",
+                            file.file.tokens->prefix().string(), written, opened.tokenizer_path.string(),
+                            tokenizer->vocab_size());
+    };
+    for (const Opened& train : opened.train) compare(train);
+    for (const Opened& validation : opened.validation) compare(validation);
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json next to \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
