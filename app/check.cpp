@@ -7,6 +7,7 @@
 #include "app/verbs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/exchange/config_json.h"
 #include "kintsugi/program/print.h"
 #include "kintsugi/train/corpus.h"
 
@@ -22,6 +23,8 @@ void run(const RunOptions& options) {
                open.size() == 1 ? "is" : "are");
     return;
   }
+  if (const std::string why = exchange::why_not_exported(resolved.settings.model); !why.empty())
+    fmt::print("\n# no Hugging Face folder can be written of this model: {}\n", why);
   const std::vector<program::Program> stages = programs_of(resolved.settings);
   fmt::print(
       "\n# the program is valid: every buffer is written before it is read, and not overwritten before its last use\n");

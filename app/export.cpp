@@ -52,6 +52,8 @@ void add_export(Command& kintsugi) {
           "--shard-size", [options](const std::string& text) { options->shard_bytes = shard_bytes(text); },
           "Largest size of a file; a larger model is several files [5GB]")
       .type_name("SIZE");
+  verb.flag("--allow-not-finite", options->allow_not_finite,
+            "Write weights that are NaN or infinity, also those that become so in the dtype");
   verb.flag("--merge", options->merge, "Of a model with adapters: the whole model with these added to its weights");
   verb.run([options] {
     require_one_process("export");

@@ -24,6 +24,7 @@ void add_import(Command& kintsugi) {
       fmt::print(stderr,
                  "warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
                  made.ids, made.vocab);
+    for (const std::string& note : made.notes) fmt::print("note       {}\n", note);
     fmt::print("checkpoint {}\n", made.checkpoint.string());
   });
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/config/choices.h"
@@ -17,7 +18,10 @@
 #include "kintsugi/exchange/config_layers.h"
 #include "kintsugi/exchange/config_reader.h"
 #include "kintsugi/exchange/config_rope.h"
+#include "kintsugi/exchange/weight_map.h"
+#include "kintsugi/graph/print.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/models/step.h"
 
 namespace kintsugi::exchange {
 namespace {
@@ -51,6 +55,10 @@ constexpr auto kIgnored = std::to_array<std::string_view>(
      "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
      // of other programs
      "transformers.js_config"});
+
+// Keys of any family that change what is computed, with the one value that is known here.
+constexpr std::pair<std::string_view, std::string_view> kOnlyIn[] = {
+    {"is_causal", "true"}, {"is_encoder_decoder", "false"}, {"pruned_heads", "{}"}, {"attention_chunk_size", "null"}};
 
 constexpr std::array<std::pair<std::string_view, DType>, 4> kDtypes = {
     {{"float32", DType::f32}, {"bfloat16", DType::bf16}, {"float16", DType::f16}, {"float64", DType::f64}}};
@@ -139,6 +147,33 @@ void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
   model.set(row.ours, toml_of(given ? *given : parsed(row.absent), row, key_of(row)));
 }
 
+// Code of the folder's own, which transformers runs in place of the family's.
+bool has_own_code(const Json& root) {
+  const auto map = root.find("auto_map");
+  if (!map || !map->is_object()) return false;
+  for (const Json& entry : map->members())
+    if (entry.key().starts_with("AutoModel")) return true;
+  return false;
+}
+
+// Members that no row of the family names: its models do not read them.
+std::vector<std::string> notes_of(const ConfigReader& config) {
+  std::string names;
+  size_t count = 0;
+  for (const Json& member : config.rest()) {
+    if (has_own_code(config.root()))
+      member.fail(
+          "\"{}\" is {}, a setting that is not known here; \"auto_map\" says that the folder brings code of its own, "
+          "which may read it",
+          member.key(), member.shown());
+    if (++count <= 8) names += (names.empty() ? "" : ", ") + base::in_quotes(member.key(), 40);
+  }
+  if (count == 0) return {};
+  return {fmt::format("config.json: {}{} {} no setting{} of this family, and {} passed over", names,
+                      count > 8 ? fmt::format(" and {} more", count - 8) : "", count == 1 ? "is" : "are",
+                      count == 1 ? "" : "s", count == 1 ? "is" : "are")};
+}
+
 void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter& out) {
   const config::Value value = key_of(row).get(s);
   out.key(row.theirs);
@@ -165,7 +200,10 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   } else {
     const double number = std::get<double>(value);
     const bool none = row.absent == "null" && number == 0.0;
-    const double theirs = row.use == ConfigRow::Use::inverse_square_root ? 1.0 / (number * number) : number;
+    // 0 is 1 / sqrt(head_dim).
+    const double theirs = row.use != ConfigRow::Use::inverse_square_root ? number
+                          : number == 0.0 ? static_cast<double>(config::width_of_head(s.model))
+                                          : 1.0 / (number * number);
     const auto whole = std::llround(theirs);
     if (none)
       out.null();
@@ -216,21 +254,46 @@ void write_objective(const config::Model& m, base::JsonWriter& out) {
   out.key("problem_type").value(objective == config::Objective::numbers ? "regression" : "single_label_classification");
 }
 
-// UserError unless what was written is read as the same model.
+// The operations of a sample of that length, with their attributes, and the weights.
+std::string computation_of(const config::Model& model, int64_t sequence) {
+  config::Settings settings;
+  settings.model = model;
+  const models::Graphs graphs = models::build_evaluation(settings, 1, sequence);
+  return graph::print(*graphs.states) + graph::print(*graphs.evaluate);
+}
+
+bool computes_same(const config::Model& a, const config::Model& b) {
+  if (a.family != b.family || a.vocab != b.vocab || a.context != b.context) return false;
+  // Scaling of positions may depend on the length.
+  const int64_t within = std::min(a.context, std::max<int64_t>(a.rope_original_context, 1));
+  for (const int64_t sequence : {a.context, within})
+    if (computation_of(a, sequence) != computation_of(b, sequence)) return false;
+  return true;
+}
+
+// UserError unless what was written is read as a model that computes the same.
 void require_same(const config::Model& model, const std::string& text) {
-  config::Settings given, read;
+  const config::Model read = read_config("config.json", text).model;
+  if (computes_same(model, read)) return;
+  config::Settings given, theirs;
   given.model = model;
-  read.model = read_config("config.json", text).model;
-  const config::Objective objective = config::objective(model);
-  if (objective != config::Objective::classes && objective != config::Objective::numbers)
-    given.model.outputs = read.model.outputs;  // has no effect
-  for (const Key& key : config::keys()) {
-    if (key.section != "model" || key.name == "name" || key.name == "dropout" || key.name == "bias") continue;
-    if (key.get(given) == key.get(read)) continue;
+  theirs.model = read;
+  const auto refuse = [&](const Key& key) {
     throw base::UserError(kWhere, "config.json of the family {} cannot say {} = {}; it would be read as {}",
                           model.family, key.full_name(), config::to_toml(key.get(given)),
-                          config::to_toml(key.get(read)));
+                          config::to_toml(key.get(theirs)));
+  };
+  const Key* differs = nullptr;
+  for (const Key& key : config::keys()) {
+    if (key.section != "model" || key.name == "name" || key.name == "dropout" || key.name == "bias") continue;
+    if (key.get(given) == key.get(theirs)) continue;
+    config::Settings changed = given;
+    key.set(changed, key.get(theirs));
+    if (!differs) differs = &key;
+    if (!computes_same(model, changed.model)) refuse(key);
   }
+  base::require(differs != nullptr, "exchange", "config.json of {} is read as another model", model.family);
+  refuse(*differs);
 }
 
 }  // namespace
@@ -240,6 +303,9 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   const Family& family = family_of(root);
   ConfigReader config(root);
   for (const std::string_view key : kIgnored) config.ignore(key);
+  for (const auto& [key, value] : kOnlyIn)
+    if (const auto given = config.take(key); given && given->compact() != value)
+      given->fail("\"{}\" is {}; here there is only {}", key, given->shown(), value);
   if (const auto quantized = config.take("quantization_config"))
     quantized->fail("\"quantization_config\": quantized weights are not known here");
   ModelText model;
@@ -252,12 +318,24 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   const config::Model& m = known.settings.model;
   read_layers(config, rows, m.layers, model);
   if (rows.rope) read_rope(config, *rows.rope, config::width_of_head(m), model);
-  config.refuse_rest();
+  std::vector<std::string> notes = notes_of(config);
   const std::vector<std::string> sets = {"train.sequence=1"};
   return {
       config::resolve(config::read_text(model.text(), fmt::format("{}, as [model]", name), models::catalog(), sets), 1)
           .settings.model,
-      dtype};
+      dtype, std::move(notes)};
+}
+
+std::string why_not_exported(const config::Model& model) {
+  try {
+    weight_map(models::family(model.family), model);
+    write_config(model, DType::f32);
+    return "";
+  } catch (const base::UserError& error) {
+    const std::string_view what = error.what();
+    const size_t at = what.find("] ");
+    return std::string(at == what.npos ? what : what.substr(at + 2));
+  }
 }
 
 std::string write_config(const config::Model& model, DType dtype) {

@@ -101,6 +101,34 @@ TEST(ConfigJson, KeysThatChangeNothing) {
             "[model] \"config.json\":2: \"pruned_heads\" is an");
 }
 
+// Keys that tools leave, which the family's models do not read.
+TEST(ConfigJson, ForeignKeysArePassedOver) {
+  EXPECT_TRUE(read("\"use_cache\": true, \"logit_scale\": null, \"unsloth_fixed\": false").notes.empty());
+  EXPECT_EQ(
+      read("\"unsloth_version\": \"2025.1\", \"logit_scale\": 0.5").notes,
+      (std::vector<std::string>{"config.json: \"unsloth_version\", \"logit_scale\" are no settings of this family, "
+                                "and are passed over"}));
+  EXPECT_EQ(read("\"sliding_window\": 4096").notes.size(), 1u);
+  // Where the family has one window for all layers, transformers does not look at it.
+  EXPECT_EQ(read(R"("layer_types": ["full_attention"])", "phi3").notes.size(), 1u);
+  EXPECT_EQ(
+      error_of(R"("logit_scale": 0.5, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"})"),
+      "[model] \"config.json\":2: \"logit_scale\" is 0.5, a setting that is not known here; \"auto_map\" says that "
+      "the folder brings code of its own, which may read it");
+  EXPECT_EQ(error_of("\"is_causal\": false"),
+            "[model] \"config.json\":2: \"is_causal\" is false; here there is only true");
+  EXPECT_EQ(error_of("\"attention_chunk_size\": 8192").substr(0, 57),
+            "[model] \"config.json\":2: \"attention_chunk_size\" is 8192;");
+  // Of all families whose modules ask for it, though their published configurations lack it.
+  for (const char* type : {"olmo2", "olmo3", "olmoe", "qwen2", "phi3", "smollm3"})
+    EXPECT_EQ(read("\"num_key_value_heads\": 2, \"head_dim\": 6", type).model.head_dim, 6) << type;
+}
+
+// Up to max_position_embeddings, beyond which no text is, nothing is scaled.
+TEST(ConfigJson, DynamicScalingIsNoneWithinTheContext) {
+  EXPECT_EQ(read(R"("rope_scaling": {"type": "dynamic", "factor": 2.0})").model, read("").model);
+}
+
 TEST(ConfigJson, RotaryPositionsOfBothVersions) {
   for (const char* text :
        {R"("rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 4.0}, "torch_dtype": "bfloat16")",
@@ -137,17 +165,13 @@ TEST(ConfigJson, Windows) {
 TEST(ConfigJson, Refusals) {
   EXPECT_EQ(error_of("", "mamba").substr(0, 75),
             "[model] \"config.json\":1: the model_type \"mamba\" is not known here; there ar");
-  EXPECT_EQ(
-      error_of("\"logit_scale\": 0.5"),
-      "[model] \"config.json\":2: \"logit_scale\" is 0.5, a setting that is not known here; without knowing what it "
-      "does the model would be another");
   EXPECT_EQ(error_of("\"logit_scale\": null, \"use_moe\": false"), "no error");
   EXPECT_EQ(error_of("\"hidden_act\": \"swish2\""),
             "[model] \"config.json\":2: \"hidden_act\" is \"swish2\", which is not known here");
   EXPECT_EQ(
-      error_of(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})"),
-      "[model] \"config.json\":2: rope_type \"dynamic\" is not known here; there are default, linear, llama3, yarn, "
-      "longrope");
+      error_of(R"("rope_scaling": {"rope_type": "ntk", "factor": 2.0})"),
+      "[model] \"config.json\":2: rope_type \"ntk\" is not known here; there are default, linear, dynamic, llama3, "
+      "yarn, longrope");
   // A family that turns whole heads, and one that does not.
   const std::string part = R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5})";
   for (const std::string& text : {part, std::string(R"("partial_rotary_factor": 0.5)")})
@@ -166,13 +190,37 @@ TEST(ConfigJson, Refusals) {
   EXPECT_EQ(
       error_of(R"("rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_type": "default"})"),
       "[model] \"config.json\":2: \"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
-  // Where the family has one window for all layers, transformers does not look at it.
-  EXPECT_NE(
-      error_of(R"("layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])", "phi3")
-          .find("is not known here"),
-      std::string::npos);
   EXPECT_NE(error_of("\"layer_types\": [\"full_attention\"]", "qwen2").find("has 1 items for 4 layers"),
             std::string::npos);
+}
+
+// Keys that differ from what is read again and compute the same.
+TEST(ConfigJson, WhatComputesTheSameIsWritten) {
+  config::Model m = read("\"num_key_value_heads\": 2, \"head_dim\": 4", "gemma3_text").model;
+  m.window_layers = {"window", "window", "window", "window", "window", "full"};  // of 4 layers
+  m.attention_scale = 0.0;                                                       // 1 / sqrt(head_dim)
+  EXPECT_EQ(why_not_exported(m), "");
+  EXPECT_NE(write_config(m, tensor::DType::f32).find("\"query_pre_attn_scalar\": 4"), std::string::npos);
+  m.attention_scale = 0.5;
+  EXPECT_EQ(why_not_exported(m), "");
+  m = read("\"num_key_value_heads\": 2, \"layer_types\": null", "olmo3").model;
+  m.window_layers = {"window", "window", "window", "full", "full"};
+  EXPECT_EQ(why_not_exported(m), "");
+  m = read(kGrouped, "smollm3").model;
+  m.rotary_layers = {"rotary", "rotary", "rotary", "none", "none", "none"};
+  EXPECT_EQ(why_not_exported(m), "");
+  m = read(R"("rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4]},
+              "original_max_position_embeddings": 16)",
+           "phi3")
+          .model;
+  m.rope_magnitude = 0.0;
+  EXPECT_EQ(why_not_exported(m), "");
+  m.rope_low_factor = 3.0;  // another scaling's
+  EXPECT_EQ(why_not_exported(m), "");
+  m.window = 4;
+  m.rotary_interleaved = true;
+  EXPECT_EQ(why_not_exported(m),
+            "config.json of the family phi3 cannot say model.rotary_interleaved = true; it would be read as false");
 }
 
 // What transformers could not say is refused, not lost.

@@ -4,18 +4,16 @@
 
 namespace kintsugi::exchange {
 
-void ConfigReader::refuse_rest() const {
+std::vector<base::Json> ConfigReader::rest() const {
+  std::vector<base::Json> rest;
   for (const base::Json& member : root_.members()) {
     if (taken_.contains(member.key())) continue;
     const std::string value = member.compact();
-    if (value == "null" || value == "false" || value == "0" || value == "0.0" || value == "[]" || value == "{}" ||
-        value == "\"\"")
-      continue;
-    member.fail(
-        "\"{}\" is {}, a setting that is not known here; without knowing what it does the model would be "
-        "another",
-        member.key(), member.shown());
+    const bool says_nothing = value == "null" || value == "false" || value == "0" || value == "0.0" || value == "[]" ||
+                              value == "{}" || value == "\"\"";
+    if (!says_nothing) rest.push_back(member);
   }
+  return rest;
 }
 
 void ModelText::set(std::string_view key, double value) {

@@ -1,4 +1,4 @@
-// The members of config.json, each to be asked for by the one who understands it; what nobody asked for is refused.
+// The members of config.json, each to be asked for by the one who understands it.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ class ConfigReader {
     return value && value->is_null() ? std::nullopt : value;
   }
   void ignore(std::string_view key) { taken_.emplace(key); }
-  // UserError for a member that was not taken and says something.
-  void refuse_rest() const;
+  // The members that were not taken and say something.
+  std::vector<base::Json> rest() const;
 
  private:
   base::Json root_;

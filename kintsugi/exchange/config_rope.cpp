@@ -115,8 +115,13 @@ void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, Mod
   } else if (type == "yarn") {
     scaled(RopeScaling::yarn);
     read_yarn(p, context / original, model);
+  } else if (type == "dynamic") {
+    // NTK scaling that grows with a text longer than max_position_embeddings, which no text is here: up to there the
+    // angles are the unscaled ones.
+    p.need("factor");
   } else {
-    p.object().fail("rope_type \"{}\" is not known here; there are default, linear, llama3, yarn, longrope", type);
+    p.object().fail("rope_type \"{}\" is not known here; there are default, linear, dynamic, llama3, yarn, longrope",
+                    type);
   }
 }
 
@@ -148,8 +153,7 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   const double theta = outside(keys.theta_key, outside("rope_theta", keys.theta));
   model.set("rope_theta", of_full.number("rope_theta").value_or(theta));
   const double partial = outside(keys.partial_key, outside(kPartial, keys.partial));
-  const auto turned =
-      static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number(kPartial).value_or(partial));
+  const auto turned = static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number(kPartial).value_or(partial));
   // transformers passes over the key where a family turns whole heads.
   if (keys.partial_key.empty() && turned != head_dim)
     config.root().fail("\"{}\" makes {} of {} dims of a head turn; a model of this family turns all", kPartial, turned,

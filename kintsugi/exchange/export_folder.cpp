@@ -16,6 +16,7 @@
 #include "kintsugi/exchange/adapters.h"
 #include "kintsugi/exchange/export_tokenizer.h"
 #include "kintsugi/exchange/new_folder.h"
+#include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/exchange/peft_folder.h"
 #include "kintsugi/exchange/read_strided.h"
@@ -77,8 +78,36 @@ std::vector<std::span<const Planned>> shards_of(const std::vector<Planned>& tens
   return shards;
 }
 
+// Tensors with elements that are NaN or infinity.
+struct NotFinite {
+  std::string first;
+  int64_t elements = 0, of = 0, tensors = 0;  // of the first
+  void add(const std::string& name, int64_t count, int64_t all) {
+    if (count == 0) return;
+    if (tensors++ == 0) {
+      first = name;
+      elements = count;
+      of = all;
+    }
+  }
+};
+
+[[noreturn]] void refuse_not_finite(const NotFinite& found, std::optional<tensor::DType> dtype) {
+  const auto count = [](int64_t n) { return base::group_digits(n); };
+  const std::string others =
+      found.tensors == 1 ? "" : fmt::format(", and some of {} other tensors,", count(found.tensors - 1));
+  throw base::UserError("export", "{} of the {} elements of tensor {}{} {}; --allow-not-finite writes them as they are",
+                        count(found.elements), count(found.of), base::in_quotes(found.first), others,
+                        dtype ? fmt::format("are NaN or infinity in {}, whose largest number is {}{}", name_of(*dtype),
+                                            *dtype == tensor::DType::f16 ? "65504" : "3.4e38",
+                                            *dtype == tensor::DType::f16 ? ": bf16 has the range of fp32" : "")
+                              : std::string("are NaN or infinity"));
+}
+
 // In the order of the folder's tensor, a part at a time: the boxes of our weights that lie in it are put in place.
-void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsWriter& out) {
+// Returns the elements that are NaN or infinity.
+int64_t write_tensor(const TensorSource& from, const Planned& planned, SafetensorsWriter& out) {
+  int64_t not_finite = 0;
   const tensor::DType dtype = planned.stored.dtype;
   const int64_t size = size_of(dtype), all = planned.tensor.elements(), most = kPartBytes / size;
   std::vector<std::byte> block, read;
@@ -99,16 +128,19 @@ void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsW
         copy_strided(simplified(dims), read.data(), block.data() + (theirs.at(box.start) - at) * size, size);
       });
     }
+    not_finite += count_not_finite(block, dtype);
     out.write(block);
   }
+  return not_finite;
 }
 
-void write_shard(const TensorSource& from, std::span<const Planned> tensors, const fs::path& path) {
+void write_shard(const TensorSource& from, std::span<const Planned> tensors, const fs::path& path, NotFinite& found) {
   std::vector<SafetensorsTensor> stored;
   for (const Planned& planned : tensors) stored.push_back(planned.stored);
   SafetensorsWriter writer(path, stored, {{"format", "pt"}},  // without it transformers refuses the file
                            base::Writing::to_disk);
-  for (const Planned& planned : tensors) write_tensor(from, planned, writer);
+  for (const Planned& planned : tensors)
+    found.add(planned.stored.name, write_tensor(from, planned, writer), planned.tensor.elements());
   writer.close();
 }
 
@@ -162,7 +194,9 @@ Exported export_folder(const ExportOptions& options) {
   for (size_t i = 0; i < shards.size(); ++i)
     names.push_back(shards.size() == 1 ? "model.safetensors"
                                        : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size()));
-  for (size_t i = 0; i < shards.size(); ++i) write_shard(*saved.weights, shards[i], folder.part() / names[i]);
+  NotFinite found;
+  for (size_t i = 0; i < shards.size(); ++i) write_shard(*saved.weights, shards[i], folder.part() / names[i], found);
+  if (found.tensors > 0 && !options.allow_not_finite) refuse_not_finite(found, options.dtype);
   if (shards.size() > 1)
     base::write_file_atomically(folder.part() / "model.safetensors.index.json",
                                 print_index(shards, names, result.bytes));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -13,6 +12,7 @@
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/models/models.h"
 
 namespace kintsugi::exchange {
@@ -36,55 +36,6 @@ bool matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Elements whose exponent has all bits set. They are rare, so that blocks of 8-byte words are looked at together: a
-// word of `rest` has a lane of zeros for each.
-template <typename Bits>
-int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
-  constexpr uint64_t kOnes = ~uint64_t{0} / std::numeric_limits<Bits>::max();  // 1 in each lane
-  constexpr uint64_t kHigh = kOnes << (8 * sizeof(Bits) - 1);
-  constexpr size_t kWords = 64, kBlock = kWords * sizeof(uint64_t);
-  const uint64_t exponents = kOnes * exponent;
-  int64_t count = 0;
-  size_t at = 0;
-  const auto count_each = [&](size_t end) {
-    for (; at < end; at += sizeof(Bits)) {
-      Bits bits;
-      std::memcpy(&bits, bytes.data() + at, sizeof bits);
-      count += (bits & exponent) == exponent;
-    }
-  };
-  while (at + kBlock <= bytes.size()) {
-    uint64_t lanes = 0;
-    for (size_t i = 0; i < kWords; ++i) {
-      uint64_t word;
-      std::memcpy(&word, bytes.data() + at + i * sizeof word, sizeof word);
-      const uint64_t rest = (word & exponents) ^ exponents;
-      lanes |= (rest - kOnes) & ~rest;
-    }
-    if ((lanes & kHigh) != 0)
-      count_each(at + kBlock);
-    else
-      at += kBlock;
-  }
-  count_each(bytes.size());
-  return count;
-}
-
-int64_t count_not_finite(std::span<const std::byte> bytes, tensor::DType dtype) {
-  switch (dtype) {
-    case tensor::DType::f64:
-      return count_not_finite<uint64_t>(bytes, 0x7ff0000000000000);
-    case tensor::DType::f32:
-      return count_not_finite<uint32_t>(bytes, 0x7f800000);
-    case tensor::DType::bf16:
-      return count_not_finite<uint16_t>(bytes, 0x7f80);
-    case tensor::DType::f16:
-      return count_not_finite<uint16_t>(bytes, 0x7c00);
-    default:
-      tensor::not_floating(dtype);
-  }
-}
-
 // Of two tensors in files; both are read, a part at a time.
 bool same_elements(const TensorInFile& a, const TensorInFile& b) {
   if (a.dtype != b.dtype || !std::ranges::equal(a.shape, b.shape)) return false;
@@ -98,6 +49,21 @@ bool same_elements(const TensorInFile& a, const TensorInFile& b) {
     if (std::memcmp(of_a.data(), of_b.data(), size) != 0) return false;
   }
   return true;
+}
+
+// A name without the parts that wrappers add: DataParallel's, torch.compile's, FSDP's, those of recomputation, PEFT's.
+std::string without_wrappers(std::string_view name) {
+  constexpr std::string_view kPeft = "base_model.model.";
+  constexpr std::string_view kParts[] = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
+  std::string plain;
+  for (size_t at = 0; at <= name.size();) {
+    const size_t end = std::min(name.find('.', at), name.size());
+    const std::string_view part = name.substr(at, end - at);
+    at = end + 1;
+    if (std::ranges::find(kParts, part) == std::end(kParts)) plain.append(plain.empty() ? "" : ".").append(part);
+  }
+  if (plain.starts_with(kPeft)) plain.erase(0, kPeft.size());
+  return plain;
 }
 
 }  // namespace
@@ -128,6 +94,7 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   if (config_.model.layers > stored)  // before a graph of so many is made
     throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
                           stored, config_.model.layers);
+  note_wrapped_names();
   choose_objective();
   tensors_ = weight_map(models::family(config_.model.family), config_.model);
   find_tensors();
@@ -147,7 +114,7 @@ void FolderReader::choose_objective() {
     std::vector<MappedTensor> tensors = weight_map(family, model);
     for (MappedTensor& tensor : tensors) {
       tensor.name = name_in_folder(tensor.name);
-      complete = complete && has(tensor.name);
+      complete = complete && (files_.has(tensor.name) || files_.foreign().contains(tensor.name));
       found.insert(tensor.name);
     }
     if (!complete || !rest(found).empty()) continue;
@@ -156,8 +123,38 @@ void FolderReader::choose_objective() {
   }
 }
 
+// Names of tensors that were saved from within torch's wrappers, or by PEFT.
+void FolderReader::note_wrapped_names() {
+  const auto note = [&](const std::string& name) {
+    const std::string plain = without_wrappers(name);
+    if (plain == name) return;
+    const auto [place, is_new] = wrapped_.emplace(plain, name);
+    if (!is_new || files_.has(plain) || files_.foreign().contains(plain))
+      throw base::UserError("model", "{}: tensors {} and {} are both {}", base::in_quotes(folder_.string()),
+                            base::in_quotes(name), base::in_quotes(is_new ? plain : place->second),
+                            base::in_quotes(plain));
+  };
+  for (const auto& [name, tensor] : files_.tensors()) note(name);
+  for (const auto& [name, dtype] : files_.foreign()) note(name);
+}
+
+std::vector<std::string> FolderReader::notes() const {
+  std::vector<std::string> notes = config_.notes;
+  if (!wrapped_.empty())
+    notes.push_back(fmt::format("names of {} tensor{} are read without what wraps them, as {} for {}", wrapped_.size(),
+                                wrapped_.size() == 1 ? "" : "s", base::in_quotes(wrapped_.begin()->first),
+                                base::in_quotes(wrapped_.begin()->second)));
+  return notes;
+}
+
+std::string FolderReader::stored_name(const std::string& name) const {
+  const auto found = wrapped_.find(name);
+  return found == wrapped_.end() ? name : found->second;
+}
+
 bool FolderReader::has(const std::string& name) const {
-  return files_.has(name) || files_.foreign().contains(name);
+  const std::string stored = stored_name(name);
+  return files_.has(stored) || files_.foreign().contains(stored);
 }
 
 // As the folder calls it: perhaps without the prefix, or as it was called once.
@@ -169,7 +166,7 @@ std::string FolderReader::name_in_folder(const std::string& name) const {
   for (size_t i = names.size(); i-- > 0;)
     if (names[i].starts_with(theirs.prefix)) names.push_back(names[i].substr(theirs.prefix.size()));
   for (const std::string& candidate : names)
-    if (has(candidate)) return candidate;
+    if (has(candidate)) return stored_name(candidate);
   return name;
 }
 
@@ -216,7 +213,8 @@ void FolderReader::check_tied() const {
     const Weight& table = at("embedding.table");
     const size_t tensor = table.parts.front().tensor;
     const TensorInFile& embedding = stored_[tensor];
-    if (!files_.has(name) || !same_elements(files_.at(name), embedding))
+    const std::string stored = stored_name(name);
+    if (!files_.has(stored) || !same_elements(files_.at(stored), embedding))
       throw base::UserError("model",
                             "{}: tensor {} is not {}, which config.json says that it is; where the head has weights of "
                             "its own, \"tie_word_embeddings\" is false",
@@ -231,10 +229,11 @@ std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view
   const std::vector<std::string> tied = tied_names(family, config_.model);
   std::vector<std::string_view> rest;
   const auto look_at = [&](std::string_view name) {
-    std::string_view bare = name;
+    const std::string plain = without_wrappers(name);
+    std::string_view bare = plain;
     if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
     const auto is_it = [&](std::string_view pattern) { return matches(bare, pattern); };
-    if (!found.contains(name) && std::ranges::count(tied, name) == 0 && std::ranges::none_of(theirs.computed, is_it))
+    if (!found.contains(name) && std::ranges::count(tied, plain) == 0 && std::ranges::none_of(theirs.computed, is_it))
       rest.push_back(name);
   };
   for (const auto& [name, tensor] : files_.tensors()) look_at(name);

@@ -35,6 +35,8 @@ class FolderReader : public checkpoint::TensorSource {
   const FolderConfig& config() const { return config_; }
   uint64_t checksum() const { return checksum_; }  // of config.json and the headers
   const checkpoint::TensorFiles& files() const { return files_; }
+  // What was passed over, and what was read under another name.
+  std::vector<std::string> notes() const;
   // In the order of the tensors.
   const std::vector<std::string>& names() const { return names_; }
 
@@ -56,10 +58,12 @@ class FolderReader : public checkpoint::TensorSource {
     std::vector<Part> parts;  // in the order of their `begin`
   };
 
+  void note_wrapped_names();
   void choose_objective();
   void find_tensors();
   void check_tied() const;
-  bool has(const std::string& name) const;  // of any dtype
+  bool has(const std::string& name) const;                 // of any dtype
+  std::string stored_name(const std::string& name) const;  // with what wraps it in the folder
   std::string name_in_folder(const std::string& name) const;
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
@@ -74,6 +78,7 @@ class FolderReader : public checkpoint::TensorSource {
   uint64_t checksum_ = 0;
   bool allow_not_finite_;
   checkpoint::TensorFiles files_;
+  std::map<std::string, std::string, std::less<>> wrapped_;  // {plain name, name in the folder}, where they differ
   std::vector<MappedTensor> tensors_;
   std::vector<checkpoint::TensorInFile> stored_;  // [tensor]
   std::vector<std::string> names_;

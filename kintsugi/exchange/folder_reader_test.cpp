@@ -89,6 +89,29 @@ std::string error_after(const ScratchFolder& scratch, const std::function<void(F
 
 }  // namespace
 
+// As torch's wrappers, and PEFT, save them.
+TEST(FolderReader, NamesWithinWrappers) {
+  ScratchFolder scratch;
+  make_folder(scratch, "llama");
+  const File plain(scratch / "folder");
+  for (const char* prefix :
+       {"module.", "_orig_mod.", "module._orig_mod.", "base_model.model.", "_fsdp_wrapped_module."}) {
+    File file(scratch / "folder");
+    for (const auto& [name, tensor] : plain.tensors) file.rename(name, prefix + name);
+    file.write();
+    const FolderReader reader(scratch / "folder");
+    EXPECT_EQ(reader.notes().size(), 1u) << prefix;
+    const checkpoint::CheckpointReader ours(scratch / "run/step_00000000");
+    for (const std::string& name : reader.names())
+      EXPECT_EQ(all_of<float>(reader, name, DType::f32), all_of<float>(ours, name, DType::f32)) << prefix << name;
+    plain.write();
+  }
+  EXPECT_TRUE(FolderReader(scratch / "folder").notes().empty());
+  EXPECT_EQ(error_after(scratch, [](File& f) { f.copy("model.norm.weight", "module.model.norm.weight"); }),
+            "[model] \"folder\": tensors \"module.model.norm.weight\" and \"model.norm.weight\" are both "
+            "\"model.norm.weight\"");
+}
+
 // Boxes, ranges and dtypes of weights that lie in any order, against the checkpoint that the folder was made of.
 TEST(FolderReader, AnyPartOfAnyWeight) {
   for (const char* family : {"gpt", "gptneox", "phi3", "llama"}) {

@@ -6,7 +6,11 @@
 #include <system_error>
 #include <vector>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/start_thread.h"
+#include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/writer.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/exchange/new_folder.h"
@@ -130,32 +134,47 @@ Imported import_adapted(const ImportOptions& options) {
   return {.checkpoint =
               writer.finish({.state = std::string(kNoState), .config = saved.config, .tokenizer = saved.tokenizer}),
           .vocab = settings.model.vocab,
-          .ids = 0};
+          .ids = 0,
+          .notes = saved.notes};
 }
 
 Imported import_whole(const ImportOptions& options) {
   const FolderReader reader(options.folder, options.allow_not_finite);
   const auto tokenizer = text::find_tokenizer(reader.folder());
-  const checkpoint::Contents contents = {.state = std::string(kNoState),
-                                         .config = config_of(reader),
-                                         .tokenizer = tokenizer ? tokenizer->to_json() : ""};
+  const checkpoint::Contents contents = {
+      .state = std::string(kNoState), .config = config_of(reader), .tokenizer = tokenizer ? tokenizer->to_json() : ""};
   checkpoint::CheckpointWriter writer(options.run, 0);
   write_weights(reader, writer);
   return {.checkpoint = writer.finish(contents),
           .vocab = reader.config().model.vocab,
-          .ids = tokenizer ? tokenizer->vocab_size() : 0};
+          .ids = tokenizer ? tokenizer->vocab_size() : 0,
+          .notes = reader.notes()};
+}
+
+// Of an import that was killed.
+bool holds_leftovers_only(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (!entry.path().filename().string().starts_with(".part-")) return false;
+  return !error;
 }
 
 }  // namespace
 
 Imported import_folder(const ImportOptions& options) {
-  require_empty("import", options.run);
   std::error_code error;
   const bool there = std::filesystem::exists(options.run, error);
+  if (!there) base::make_folders(options.run);
+  const auto lock = FolderLock::try_take(options.run);
+  if (!lock && std::filesystem::is_directory(options.run, error))
+    throw base::UserError("import", "{} is written by another import", base::in_quotes(options.run.string()));
   try {
+    if (lock && holds_leftovers_only(options.run)) checkpoint::remove_leftovers(options.run);
+    require_empty("import", options.run);
     return is_adapter_folder(options.folder) ? import_adapted(options) : import_whole(options);
   } catch (...) {
-    if (!there) std::filesystem::remove_all(options.run, error);
+    if (lock && !there && holds_leftovers_only(options.run)) checkpoint::remove_leftovers(options.run);
+    if (!there) std::filesystem::remove(options.run, error);  // only an empty one
     throw;
   }
 }

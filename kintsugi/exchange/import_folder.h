@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace kintsugi::exchange {
 
@@ -14,9 +16,10 @@ struct ImportOptions {
 };
 
 struct Imported {
-  std::filesystem::path checkpoint;  // its folder
-  int64_t vocab = 0;                 // rows of the model's table
-  int64_t ids = 0;                   // of the tokenizer; 0: there is none
+  std::filesystem::path checkpoint;     // its folder
+  int64_t vocab = 0;                    // rows of the model's table
+  int64_t ids = 0;                      // of the tokenizer; 0: there is none
+  std::vector<std::string> notes = {};  // what was passed over
 };
 
 // Writes a checkpoint of step 0 into the run's folder, with the weights in their dtypes, config.toml and the tokenizer.

@@ -1,9 +1,16 @@
 #include "kintsugi/exchange/new_folder.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/folder.h"
 
 namespace kintsugi::exchange {
 namespace {
@@ -30,11 +37,33 @@ void require_empty(std::string_view where, const fs::path& folder) {
   if (!empty) throw base::UserError(where, "{} is not empty; name a folder that is empty or does not exist", shown);
 }
 
-NewFolder::NewFolder(std::string_view where, const fs::path& folder) : folder_(named(folder)) {
+std::unique_ptr<FolderLock> FolderLock::try_take(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return nullptr;
+  // A file system without locks has none to refuse.
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return std::unique_ptr<FolderLock>(new FolderLock(descriptor));
+  ::close(descriptor);
+  return nullptr;
+}
+
+FolderLock::~FolderLock() {
+  ::close(descriptor_);
+}
+
+NewFolder::NewFolder(std::string_view where, const fs::path& folder) : where_(where), folder_(named(folder)) {
   require_empty(where, folder);
-  part_ = folder_.parent_path() / (".part-" + folder_.filename().string());
+  const std::string begin = ".part-" + folder_.filename().string();
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || (name.size() > begin.size() && name[begin.size()] != '-')) continue;
+    if (FolderLock::try_take(entry.path())) base::remove_if_possible(entry.path());
+  }
+  part_ = folder_.parent_path() / fmt::format("{}-{}", begin, ::getpid());
   base::remove_if_possible(part_);  // what cannot be removed is said when it is written
   base::make_folders(part_);
+  lock_ = FolderLock::try_take(part_);
 }
 
 NewFolder::~NewFolder() {
@@ -43,7 +72,16 @@ NewFolder::~NewFolder() {
 
 void NewFolder::finish() {
   base::sync_folder(part_);
-  checkpoint::move_into_place(part_, folder_);
+  // An empty folder is replaced; the system refuses one that is not.
+  if (::rename(part_.c_str(), folder_.c_str()) != 0) {
+    const int error = errno;
+    if (error == ENOTEMPTY || error == EEXIST)
+      throw base::UserError(where_, "{} was filled by another program meanwhile; nothing there was changed",
+                            base::in_quotes(folder_.string()));
+    throw base::UserError(where_, "cannot rename {} to {}: {}", base::in_quotes(part_.string()),
+                          base::in_quotes(folder_.string()), std::strerror(error));
+  }
+  base::sync_folder(folder_.parent_path());
 }
 
 }  // namespace kintsugi::exchange

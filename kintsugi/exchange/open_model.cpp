@@ -46,6 +46,7 @@ SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
     identity = fmt::format("{}: checksum {}, of the tokenizer {}", path.string(),
                            checkpoint::checksum_text(reader->checksum()),
                            checkpoint::checksum_text(checkpoint::checksum_of(model.tokenizer)));
+    model.notes = reader->notes();
     opened = reader.get();
     model.weights = std::move(reader);
     model.made_elsewhere = true;

@@ -23,6 +23,7 @@ struct SavedModel {
   // Not trained here: a folder, or the import of one. Its texts began with the tokens that the tokenizer says texts
   // begin with; those of `prepare` do not.
   bool made_elsewhere = false;
+  std::vector<std::string> notes = {};  // on what was passed over in a Hugging Face folder
 
   const std::filesystem::path& folder() const { return weights->folder(); }
   config::Settings settings() const;

@@ -3,13 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <random>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/exchange/config_json.h"
 #include "kintsugi/exchange/export_folder.h"
+#include "kintsugi/exchange/folder_reader.h"
 #include "kintsugi/exchange/import_folder.h"
+#include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/small_models_test.h"
 
 namespace kintsugi::exchange::round_trip_test {
@@ -60,6 +66,112 @@ TEST(RoundTrip, EveryFamily) {
         EXPECT_EQ(base::read_file(scratch / "folder" / name), base::read_file(scratch / "copy" / name)) << name;
     }
   }
+}
+
+// What check says of a model before it is trained is what export does after it.
+TEST(RoundTrip, WhatCanBeExportedIsKnownBefore) {
+  std::mt19937 random(5);
+  const auto any = [&](std::initializer_list<const char*> lines) {
+    return std::string(*(lines.begin() + random() % lines.size())) + "\n";
+  };
+  int exported = 0, refused = 0;
+  for (int i = 0; i < 160; ++i) {
+    const models::Family& family = models::families()[random() % models::families().size()];
+    if (family.hugging_face.model_types.empty()) continue;
+    std::string more;
+    const auto sometimes = [&](std::initializer_list<const char*> lines) {
+      if (random() % 6 == 0) more += any(lines);
+    };
+    sometimes({"norm = \"rms\"", "norm = \"layer\"", "norm_place = \"after\"", "norm_place = \"both\""});
+    sometimes({"positions = \"none\"", "positions = \"learned\"", "positions = \"rotary\""});
+    sometimes({"bias = true", "bias = false", "bias_output = true", "bias_ffn = false", "bias_head = true"});
+    sometimes({"tied = true", "tied = false"});
+    sometimes({"gated = true", "gated = false", "activation = \"relu\"", "activation = \"silu\""});
+    sometimes({"window = 0", "window = 5", "window = 5\nwindow_layers = [\"window\", \"full\"]",
+               "window_layers = [\"full\", \"window\", \"full\", \"full\", \"full\", \"full\", \"window\"]"});
+    sometimes({"rope_theta = 500.0", "rope_theta_window = 100.0", "rope_scaling = \"linear\"\nrope_factor = 2.0",
+               "rope_scaling = \"yarn\"\nrope_factor = 2.0\nrope_original_context = 8",
+               "rope_scaling = \"llama3\"\nrope_factor = 2.0\nrope_original_context = 8", "rope_beta_fast = 16.0"});
+    sometimes({"attention_scale = 0.5", "attention_scale = 0.25", "attention_softcap = 30.0", "embed_scale = 2.0"});
+    sometimes({"query_key_norm = \"head\"", "query_key_norm = \"all\"", "query_key_norm = \"none\""});
+    sometimes({"residual = \"parallel\"", "residual = \"sequential\"", "norm_epsilon = 1e-3"});
+    sometimes({"rotary_layers = [\"rotary\", \"none\"]", "rotary_interleaved = true", "experts = 3"});
+    std::optional<config::Resolved> run;
+    const std::string wrong = error_of([&] {
+      run = small_run(family.config.name, more);
+      config::Given given = config::read_text(config::to_toml(*run), "run.toml", models::catalog());
+      config::resolve(std::move(given), 1);
+    });
+    if (!wrong.empty()) continue;
+    SCOPED_TRACE(std::string(family.config.name) + "\n" + more);
+    const std::string why = why_not_exported(run->settings.model);
+    ScratchFolder scratch;
+    std::string error = error_of([&] {
+      const auto saved = save_random(*run, scratch / "run");
+      export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
+    });
+    if (why.empty()) {
+      EXPECT_EQ(error, "");
+      import_folder({.folder = scratch / "folder", .run = scratch / "again"});
+      ++exported;
+    } else {
+      EXPECT_EQ(error, "[model] " + why);
+      ++refused;
+    }
+  }
+  EXPECT_GT(exported, 20);
+  EXPECT_GT(refused, 20);
+}
+
+// A folder that someone fills meanwhile is left as it is; what was killed does not stay in the way.
+TEST(RoundTrip, NothingOfOthersIsRemoved) {
+  ScratchFolder scratch;
+  const auto saved = save_random(small_run("llama"), scratch / "run");
+  {
+    NewFolder folder("export", scratch / "made");
+    base::write_file_atomically(folder.part() / "ours", "1");
+    base::make_folders(scratch / "made");
+    base::write_file_atomically(scratch / "made" / "theirs", "2");
+    EXPECT_EQ(error_of([&] { folder.finish(); }, scratch.path()),
+              "[export] \"made\" was filled by another program meanwhile; nothing there was changed");
+  }
+  EXPECT_EQ(base::read_file(scratch / "made" / "theirs"), "2");
+  {
+    NewFolder first("export", scratch / "twice"), second("export", scratch / "twice");
+    EXPECT_TRUE(std::filesystem::exists(first.part()));
+  }
+  base::make_folders(scratch / ".part-twice-1");  // of a process that was killed
+  base::make_folders(scratch / ".part-twice");
+  export_folder({.model = saved, .folder = scratch / "twice", .dtype = {}});
+  EXPECT_FALSE(std::filesystem::exists(scratch / ".part-twice-1"));
+  EXPECT_FALSE(std::filesystem::exists(scratch / ".part-twice"));
+  base::make_folders(scratch / "imported" / ".part-step_00000000");
+  import_folder({.folder = scratch / "twice", .run = scratch / "imported"});
+  base::make_folders(scratch / "other" / ".part-step_00000000");
+  base::write_file_atomically(scratch / "other" / "notes", "3");
+  EXPECT_NE(error_of([&] { import_folder({.folder = scratch / "twice", .run = scratch / "other"}); }), "");
+  EXPECT_TRUE(std::filesystem::exists(scratch / "other" / ".part-step_00000000"));
+}
+
+// A number that a dtype cannot hold is no infinity without a word.
+TEST(RoundTrip, OverflowOfADtypeIsRefused) {
+  ScratchFolder scratch;
+  const auto saved = save_random(small_run("llama"), scratch / "run");
+  export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
+  const std::filesystem::path file = scratch / "folder" / "model.safetensors";
+  std::string bytes = base::read_file(file);
+  const float large = 7e4F;
+  std::memcpy(bytes.data() + bytes.size() - 8, &large, sizeof large);
+  base::write_file_atomically(file, bytes);
+  const std::string error =
+      error_of([&] { export_folder({.model = scratch / "folder", .folder = scratch / "half", .dtype = DType::f16}); });
+  EXPECT_NE(error.find("[export] 1 of the "), std::string::npos) << error;
+  EXPECT_NE(error.find("are NaN or infinity in fp16, whose largest number is 65504"), std::string::npos) << error;
+  EXPECT_FALSE(std::filesystem::exists(scratch / "half"));
+  export_folder({.model = scratch / "folder", .folder = scratch / "brain", .dtype = DType::bf16});
+  export_folder(
+      {.model = scratch / "folder", .folder = scratch / "half", .dtype = DType::f16, .allow_not_finite = true});
+  EXPECT_TRUE(std::filesystem::exists(scratch / "half"));
 }
 
 // What a model learns is in its architecture's name, its labels and its tensors.

@@ -17,16 +17,12 @@ config::Model llama_defaults() {
 }
 
 std::vector<ConfigRow> llama_config(const LlamaSizes& sizes) {
-  return {is("vocab_size", "vocab", sizes.vocab),
-          is("hidden_size", "embed", sizes.embed),
-          is("intermediate_size", "ffn", sizes.ffn),
-          is("num_hidden_layers", "layers", sizes.layers),
-          is("num_attention_heads", "heads", sizes.heads),
-          is("num_key_value_heads", "kv_heads", sizes.kv_heads),
-          is("max_position_embeddings", "context", sizes.context),
-          is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
-          activation_is("hidden_act", "\"silu\""),
-          is("tie_word_embeddings", "tied", sizes.tied),
+  return {is("vocab_size", "vocab", sizes.vocab), is("hidden_size", "embed", sizes.embed),
+          is("intermediate_size", "ffn", sizes.ffn), is("num_hidden_layers", "layers", sizes.layers),
+          is("num_attention_heads", "heads", sizes.heads), is("num_key_value_heads", "kv_heads", sizes.kv_heads),
+          // read by all, listed or not
+          is("max_position_embeddings", "context", sizes.context), is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
+          activation_is("hidden_act", "\"silu\""), is("tie_word_embeddings", "tied", sizes.tied),
           ignored("attention_dropout")};
 }
 
@@ -61,9 +57,8 @@ Family llama() {
                                                 .kv_heads = "null",
                                                 .context = "2048"});
   config.insert(config.end(),
-                {is("head_dim", "head_dim", "null"), is("attention_bias", "bias_query_key_value", "false"),
-                 is("attention_bias", "bias_output", "false"), is("mlp_bias", "bias_ffn", "false"),
-                 ignored("max_sequence_length"), ignored("is_llama_config")});
+                {is("attention_bias", "bias_query_key_value", "false"), is("attention_bias", "bias_output", "false"),
+                 is("mlp_bias", "bias_ffn", "false"), ignored("max_sequence_length"), ignored("is_llama_config")});
   return {.config = {.name = "llama",
                      .about = "Llama 1 to 3: rotary positions, RMS norm, gated, grouped heads",
                      .defaults = llama_defaults(),

@@ -14,7 +14,6 @@ Family mistral() {
                                                 .heads = "32",
                                                 .kv_heads = "8",
                                                 .context = "131072"});
-  config.insert(config.end(), {is("head_dim", "head_dim", "null")});
   return {.config = {.name = "mistral",
                      .about = "Mistral: Llama with a window",
                      .defaults = m,

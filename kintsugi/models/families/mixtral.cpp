@@ -50,9 +50,9 @@ Family mixtral() {
                                                 .kv_heads = "8",
                                                 .context = "131072",
                                                 .epsilon = "1e-05"});
-  config.insert(config.end(), {is("head_dim", "head_dim", "null"), is("num_local_experts", "experts", "8"),
-                               is("num_experts_per_tok", "experts_per_token", "2"), ignored("router_aux_loss_coef"),
-                               only("router_jitter_noise", "0.0")});
+  config.insert(config.end(),
+                {is("num_local_experts", "experts", "8"), is("num_experts_per_tok", "experts_per_token", "2"),
+                 ignored("router_aux_loss_coef"), only("router_jitter_noise", "0.0")});
   config::Model m = expert_defaults(8, 2);
   m.rope_theta = 1e6;
   return {.config = {.name = "mixtral",
@@ -79,12 +79,12 @@ Family qwen3_moe() {
                                                 .context = "32768"});
   for (ConfigRow& row : config)
     if (row.ours == "ffn") row = is("moe_intermediate_size", "ffn", "768");
-  config.insert(config.end(),
-                {is("head_dim", "head_dim", "null"), is("attention_bias", "bias_query_key_value", "false"),
-                 is("attention_bias", "bias_output", "false"), is("num_experts", "experts", "128", "num_local_experts"),
-                 is("num_experts_per_tok", "experts_per_token", "8"), is("norm_topk_prob", "router_normalize", "false"),
-                 only("decoder_sparse_step", "1"), only("mlp_only_layers", "[]"), ignored("intermediate_size"),
-                 ignored("router_aux_loss_coef")});
+  config.insert(
+      config.end(),
+      {is("attention_bias", "bias_query_key_value", "false"), is("attention_bias", "bias_output", "false"),
+       is("num_experts", "experts", "128", "num_local_experts"), is("num_experts_per_tok", "experts_per_token", "8"),
+       is("norm_topk_prob", "router_normalize", "false"), only("decoder_sparse_step", "1"),
+       only("mlp_only_layers", "[]"), ignored("intermediate_size"), ignored("router_aux_loss_coef")});
   config::Model m = expert_defaults(128, 8);
   m.query_key_norm = "head";
   m.norm_epsilon = 1e-6;
