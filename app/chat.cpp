@@ -35,6 +35,7 @@ struct ChatOptions {
   std::shared_ptr<ModelOptions> model;
   std::string chat, system;
   int64_t length = 512;
+  int64_t context = 0;  // positions that are kept; 0: as many as the model has
   evaluate::SampleOptions sample;
 };
 
@@ -118,16 +119,17 @@ class History {
 class Answer {
  public:
   Answer(const ChatTemplate& chat, const text::Tokenizer& tokenizer, int64_t length)
-      : end_(tokenizer.end_of_text()), length_(length), decoder_(tokenizer), stop_({std::string(chat.stop)}) {
-    end_stops_ = end_ && tokenizer.decode(std::span(&*end_, 1)) == chat.stop;
+      : ends_(tokenizer.stops()), length_(length), decoder_(tokenizer), stop_({std::string(chat.stop)}) {
+    for (const int32_t end : ends_)
+      if (tokenizer.decode(std::span(&end, 1)) == chat.stop) stop_id_ = end;
   }
 
   // Whether it goes on.
   bool add(int32_t id) {
-    const bool end = end_ && id == *end_;
-    if (!end || end_stops_) ids_.push_back(id);
+    const bool end = std::ranges::find(ends_, id) != ends_.end(), stops = id == stop_id_;
+    if (!end || stops) ids_.push_back(id);
     if (end) {
-      ended_ = end_stops_;
+      ended_ = stops;
       return false;
     }
     say(stop_.push(decoder_.add(id)));
@@ -150,8 +152,9 @@ class Answer {
     print_at_once(part);
   }
 
-  std::optional<int32_t> end_;
-  bool end_stops_ = false, ended_ = false;
+  std::vector<int32_t> ends_;
+  int32_t stop_id_ = -1;  // the one of them that is the chat's stop text
+  bool ended_ = false;
   int64_t length_;
   text::StreamDecoder decoder_;
   evaluate::StopText stop_;
@@ -179,8 +182,10 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
   const ChatTemplate* chat = nullptr;
   std::optional<models::Graphs> graphs;
-  const int64_t context = model.settings().model.context;
+  const int64_t most = model.settings().model.context, context = o.context > 0 ? o.context : most;
   comm::together(model.all(), [&] {
+    if (context > most)
+      throw base::UserError("chat", "--context {} is more than the model's {} positions", context, most);
     if (!model.tokenizer()) throw base::UserError("chat", "\"{}\" has no tokenizer", model.folder().string());
     chat = &template_of(o, model);
     graphs = models::build_generation(model.settings(), 1, evaluate::prompt_bucket(context, context), context);
@@ -255,6 +260,8 @@ void add_chat(Command& kintsugi) {
             fmt::format("The format of chats, {}; that of the model's training or folder if not given", chats));
   verb.any_text("--system", o->system, "The system prompt");
   verb.integer("--length", o->length, {1, kMost}, "Tokens at most, of each answer").show_default();
+  verb.integer("--context", o->context, {1, kMost},
+               "Positions that the model looks back at most; those of the model if not given");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")
       .show_default();

@@ -30,7 +30,7 @@ struct EvaluateOptions {
   EvaluateIds given;  // ids instead of data
   std::string task, shots_data;
   int64_t shots = 0;
-  bool begin = false;
+  bool begin = false, allow_not_finite = false;
 };
 
 struct Source {
@@ -146,6 +146,21 @@ std::string_view counted_by(const config::Model& m) {
   throw base::InternalError("evaluate", "an unknown objective");
 }
 
+// UserError for data without a label, and for a loss that is no number.
+void require_loss(const EvaluateOptions& o, const evaluate::CheckpointModel& model, const Source& source,
+                  const run::LossSum& loss) {
+  const config::Settings& s = model.settings();
+  if (loss.count == 0)
+    throw base::UserError("evaluate", "{}: none of its {} samples has a label ({}), so that there is no loss",
+                          base::in_quotes(source.path), base::group_digits(source.samples), counted_by(s.model));
+  if (std::isfinite(loss.sum) || o.allow_not_finite) return;
+  throw base::UserError(
+      "evaluate", "{}: the loss over {} {} is {}: {}; --allow-not-finite prints it as it is",
+      base::in_quotes(source.path), base::group_digits(static_cast<int64_t>(loss.count)), counted_by(s.model), loss.sum,
+      s.train.dtype == "fp16" ? "fp16 holds no number beyond 65504; --dtype fp32 or bf16 does"
+                              : fmt::format("weights or what they compute in {} are NaN or infinity", s.train.dtype));
+}
+
 // Of each domain, if they have names, and of all together.
 void print(const evaluate::CheckpointModel& model, const std::vector<Source>& sources,
            const std::vector<run::LossSum>& losses) {
@@ -184,7 +199,10 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   comm::require_same(model.all(), "evaluate", "data file", sources.lines());
   if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
-  if (model.leads()) warn_of_repeated(model.repeated(), "a batch", progress);
+  if (model.leads()) {
+    print_notes(model.notes(), progress);
+    warn_of_repeated(model.repeated(), "a batch", progress);
+  }
   std::vector<run::LossSum> losses;
   int64_t before = 0;
   for (const Source& source : sources.list) {
@@ -197,6 +215,7 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
     before += source.samples;
   }
   progress.finish();
+  for (size_t i = 0; i < losses.size(); ++i) require_loss(o, model, sources.list[i], losses[i]);
   if (model.leads()) print(model, sources.list, losses);
 }
 
@@ -218,6 +237,8 @@ void add_evaluate(Command& kintsugi) {
             "With --ids: a safetensors file for loss, logits and gradients; with --task: a file of JSON lines for the "
             "log-likelihoods of each document");
   verb.text("--task", o->task, "An evaluation task, such as arc_easy, or the file of one (docs/tasks.md)");
+  verb.flag("--allow-not-finite", o->allow_not_finite,
+            "Print a loss that is NaN or infinity instead of ending with an error");
   verb.flag("--begin", o->begin, "With --task: prepend the tokenizer's first special token (<s>) to each request");
   verb.integer("--shots", o->shots, {0, 1000}, "With --task: examples before each context");
   verb.text("--shots-data", o->shots_data,

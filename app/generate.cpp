@@ -33,15 +33,16 @@ struct GenerateOptions {
   PromptOptions prompts;
   std::vector<std::string> stops, biases;
   int64_t length = 200, copies = 1;
+  int64_t context = 0;  // positions that are kept; 0: as many as the model has
   evaluate::SampleOptions sample;
 };
 
 // The options that must be the same on all ranks.
 std::string text_of(const GenerateOptions& o, const std::vector<Prompt>& prompts) {
   std::string text = fmt::format(
-      "--length {}\n--temperature {}\n--top-k {}\n--top-p {}\n--min-p {}\n--repetition-penalty {}\n--seed {}\n--chat "
+      "--length {}\n--context {}\n--temperature {}\n--top-k {}\n--top-p {}\n--min-p {}\n--repetition-penalty {}\n--seed {}\n--chat "
       "{}",
-      o.length, o.sample.temperature, o.sample.top_k, o.sample.top_p, o.sample.min_p, o.sample.repetition_penalty,
+      o.length, o.context, o.sample.temperature, o.sample.top_k, o.sample.top_p, o.sample.min_p, o.sample.repetition_penalty,
       o.sample.seed, o.prompts.chat);
   for (const std::string& bias : o.biases) text += "\n--logit-bias " + bias;
   for (const Prompt& prompt : prompts) text += "\n--prompt " + prompt.text;
@@ -141,13 +142,24 @@ bool uses_slots(const std::vector<Prompt>& prompts, const evaluate::CheckpointMo
   return prompts.size() > 1 && model.has_slots();
 }
 
-models::Graphs graphs_of(const evaluate::CheckpointModel& model, const std::vector<Prompt>& prompts) {
+// Caches of the prompts and what continues them, of at most as many positions as the model has, or --context.
+models::Graphs graphs_of(const GenerateOptions& o, const evaluate::CheckpointModel& model,
+                         const std::vector<Prompt>& prompts) {
   const config::Settings& s = model.settings();
+  constexpr int64_t kStep = 64;  // sizes of caches
+  if (o.context > s.model.context)
+    throw base::UserError("generate", "--context {} is more than the model's {} positions", o.context, s.model.context);
+  const int64_t most = o.context > 0 ? o.context : s.model.context;
+  size_t shortest = SIZE_MAX, longest = 0;
+  for (const Prompt& prompt : prompts) {
+    shortest = std::min(shortest, prompt.ids.size());
+    longest = std::max(longest, prompt.ids.size());
+  }
+  const int64_t needed = static_cast<int64_t>(longest) + o.length;
+  const int64_t cache = std::min(most, (needed + kStep - 1) / kStep * kStep);
   if (uses_slots(prompts, model))
-    return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, s.model.context);
-  size_t shortest = SIZE_MAX;
-  for (const Prompt& prompt : prompts) shortest = std::min(shortest, prompt.ids.size());
-  const int64_t cache = s.model.context, bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
+    return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, cache);
+  const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
   return models::build_generation(s, std::ssize(prompts), bucket, cache);
 }
 
@@ -179,7 +191,7 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
     // Ids that the tokenizer has: the table may have more rows.
     sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
     for (const std::string& bias : o.biases) sample.logit_bias.push_back(parse_bias(bias, sample.vocab));
-    graphs = graphs_of(model, prompts);
+    graphs = graphs_of(o, model, prompts);
   });
   comm::require_same(model.all(), "generate", "command line", text_of(o, prompts));
   if (model.leads()) progress.tell("loading the weights");
@@ -187,6 +199,7 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   // The first rank writes, and decides where a text ends; a signal to any rank ends all.
   std::optional<AllWritten> written;
   if (model.leads()) {
+    print_notes(model.notes(), progress);
     warn_of_repeated(model.repeated(), prompts.size() == 1 ? "one text" : "the texts", progress);
     progress.finish();
     written.emplace(o, prompts, *model.tokenizer());
@@ -228,6 +241,8 @@ void add_generate(Command& kintsugi) {
   o->model = add_model_options(verb);
   add_prompt_options(verb, o->prompts);
   verb.integer("--length", o->length, {0, kMost}, "Tokens at most, of each text").show_default();
+  verb.integer("--context", o->context, {1, kMost},
+               "Positions that the model looks back at most; those of the model if not given");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")
       .show_default();

@@ -99,6 +99,10 @@ void print_warnings(const config::Resolved& layout) {
     fmt::print(stderr, "warning: {}\n", warning);
 }
 
+void print_notes(const std::vector<std::string>& notes, Progress& progress) {
+  for (const std::string& note : notes) progress.print("note: " + note);
+}
+
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress) {
   for (const std::string& axis : axes)
     progress.print(

@@ -38,6 +38,9 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
 void print_warnings(const config::Resolved& layout);
 
 // Prints one line for each axis whose ranks repeat each other's work. `what`: "one text".
+// What was passed over in the model's folder.
+void print_notes(const std::vector<std::string>& notes, Progress& progress);
+
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress);
 
 }  // namespace kintsugi::app

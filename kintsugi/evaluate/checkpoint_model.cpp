@@ -1,5 +1,8 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/limits.h"
@@ -30,9 +33,17 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   comm::together(*all_, [&] { stages = compile::checked_programs(graphs, settings_, *kernels_); });
   run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
-  auto executor =
-      make_executor(compile::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
-                    run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
+  program::Program program = compile::program_of_rank(std::move(stages), world_.rank());
+  comm::together(*all_, [&] {
+    const auto bytes = static_cast<size_t>(program.bytes());
+    if (!base::can_allocate(bytes))
+      throw base::UserError("evaluate", "cannot allocate the {} that the model needs; {} needs less",
+                            base::format_bytes(bytes),
+                            graphs.decode ? "a smaller --context" : "a smaller --batch or --sequence");
+  });
+  auto executor = make_executor(
+      std::move(program), *kernels_, team_,
+      run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;
 }

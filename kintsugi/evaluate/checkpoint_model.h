@@ -40,6 +40,7 @@ class CheckpointModel {
   const config::Settings& settings() const { return settings_; }         // with [parallel] and dtype as given
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   bool made_elsewhere() const { return saved_.made_elsewhere; }
+  const std::vector<std::string>& notes() const { return saved_.notes; }  // on what was passed over
   const std::string& tokenizer_json() const { return saved_.tokenizer; }
   // Axes whose ranks repeat each other's work in what was loaded last.
   const std::vector<std::string>& repeated() const { return repeated_; }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/kernels/random.h"
 
 namespace kintsugi::evaluate {
@@ -89,8 +90,19 @@ std::vector<float> changed_logits(const Logits& logits, const SampleOptions& o, 
   return changed;
 }
 
+void require_finite(int32_t drawn, size_t tokens) {
+  if (drawn != kNotFinite) return;
+  throw base::UserError("generate",
+                        "the logits after {} tokens of a text are NaN or infinity: weights are, or values exceed the dtype "
+                        "of computation; fp16 ends at 65504, --dtype fp32 or bf16 does not",
+                        tokens);
+}
+
 int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
                     uint64_t stream) {
+  const auto bytes = static_cast<size_t>(logits.count * size_of(logits.dtype));
+  if (exchange::count_not_finite({static_cast<const std::byte*>(logits.data), bytes}, logits.dtype) > 0)
+    return kNotFinite;
   const uint64_t number = ids.size() - prompt;
   if (!options.changes_logits()) return sample(logits, options, number, stream);
   return sample(changed_logits(logits, options, ids, prompt), options, number, stream);
@@ -151,6 +163,7 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
     }
   }
   if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(next)), from_));
+  for (const int32_t id : next) require_finite(id, read);
   return next;
 }
 

@@ -50,7 +50,10 @@ inline int32_t sample(std::span<const float> logits, const SampleOptions& option
 // The logits that `options` make of those given, for a text of `ids`, the first `prompt` of which were given.
 std::vector<float> changed_logits(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids,
                                   size_t prompt);
-// sample() of the changed logits.
+// sample() of the changed logits; kNotFinite where the given ones are not all finite, so that the rank that draws can
+// tell the others, which require_finite then ends alike: UserError, of a text that has so many tokens.
+constexpr int32_t kNotFinite = -1;
+void require_finite(int32_t drawn, size_t tokens);
 int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
                     uint64_t stream);
 

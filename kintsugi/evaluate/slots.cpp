@@ -236,6 +236,7 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
   for (size_t i = 0; i < wanted.size(); ++i) {
     TokenScore& token = found[i].token;
     token.id = static_cast<int32_t>(*from++);
+    require_finite(token.id, wanted[i].slot->ids.size());
     if (wanted[i].top < 0) continue;
     token.log_probability = *from++;
     for (int64_t t = 0; t < wanted[i].top; ++t, from += 2)
