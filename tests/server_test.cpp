@@ -412,7 +412,7 @@ TEST_F(Serve, TellsHowItIsWhenItIsFull) {
   }
   EXPECT_TRUE(wait_for_metric(server, "requests_running", 2));
   EXPECT_EQ(server.call("GET", "/health").status, 200);
-  EXPECT_EQ(server.metric("slots_used"), 1);
+  EXPECT_TRUE(wait_for_metric(server, "slots_used", 1));
   const Response refused = server.complete(kGreedy);
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.parsed()["error"]["type"], "rate_limit_error");

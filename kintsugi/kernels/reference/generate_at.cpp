@@ -69,7 +69,8 @@ void attention_at(const KernelCall& call) {
   for (int64_t row = 0; row < rows(q_shape); ++row) {
     const int64_t head = row / group % kv_heads, s = row / group / kv_heads % seq, b = row / group / kv_heads / seq,
                   of = text[static_cast<size_t>(b)], query = position(b, s);
-    if (of < 0 || query < 0) continue;
+    const bool padding = call.index("kv_heads")[head] < 0 || call.index("group")[row % group] < 0;
+    if (of < 0 || query < 0 || padding) continue;
     const auto at = [&](int64_t t) { return static_cast<size_t>(((of * keys + t) * kv_heads + head) * head_dim); };
     double top = -kInfinity, sum = 0;
     for (int64_t t = 0; t < keys; ++t) {
