@@ -8,9 +8,6 @@
 namespace kintsugi::base {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
-
 // Some tens of microseconds: about the cost of going to sleep and waking up. A thread that waits longer sleeps, so
 // that the thread it waits for has a core even if other programs use the cores.
 constexpr int kSpins = 2000;
@@ -26,43 +23,25 @@ void relax(int spin) {
 #endif
 }
 
-// Whether the threads of a team are worth waiting for. Where other programs use some of the cores, a thread that is not
-// given one holds all others up, and the caller alone may be faster: then it calls all shares itself for a while, with
-// the same results, and tries again.
-class Balance {
- public:
-  explicit Balance(const void* team) : team_(team) {}
-
-  const void* team() const { return team_; }
-  bool alone(Clock::time_point now) const { return now < alone_until_; }
-
-  // A turn in which the caller worked and then waited for so many others. They would have taken it as long each.
-  void add(Seconds worked, Seconds waited, int others, Clock::time_point now) {
-    worked_ += worked;
-    waited_ += waited;
-    if (worked_ + waited_ < kWindow) return;
-    if (waited_ > others * worked_) {
-      alone_until_ = now + std::chrono::duration_cast<Clock::duration>(period_);
-      period_ = std::min(2 * period_, kLongest);
-    } else {
-      period_ = kShortest;
-    }
-    worked_ = waited_ = Seconds(0);
-  }
-
- private:
-  // A window outlasts what a daemon takes now and then; trying again costs at most a fortieth of the time.
-  static constexpr Seconds kWindow{0.02}, kShortest{0.05}, kLongest{0.8};
-
-  const void* team_;
-  Seconds worked_{0}, waited_{0}, period_ = kShortest;
-  Clock::time_point alone_until_ = {};
-};
-
 }  // namespace
 
+void TeamBalance::add(Seconds own, Seconds total, int threads, Clock::time_point now) {
+  own_ += own;
+  total_ += total;
+  if (total_ < kWindow) return;
+  if (total_ > threads * own_) {
+    alone_until_ = now + std::chrono::duration_cast<Clock::duration>(period_);
+    period_ = std::min(2 * period_, kLongest);
+  } else {
+    period_ = kShortest;
+  }
+  own_ = total_ = Seconds(0);
+}
+
 ThreadTeam::ThreadTeam(int threads) {
-  if (threads > 1) workers_.reserve(static_cast<size_t>(threads) - 1);
+  if (threads < 2) return;
+  begun_ = std::make_unique<Begun[]>(static_cast<size_t>(threads));
+  workers_.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int i = 1; i < threads; ++i) workers_.push_back(start_thread([this, i] { work(i); }));
   } catch (...) {
@@ -91,27 +70,36 @@ void ThreadTeam::call(int thread) {
   }
 }
 
+// A turn ends only when all its calls have, so a thread that comes late, in a later turn, finds its call begun.
+bool ThreadTeam::claim(int thread, uint64_t turn) {
+  std::atomic<uint64_t>& begun = begun_[static_cast<size_t>(thread)].turn;
+  uint64_t last = begun.load(std::memory_order_relaxed);
+  return last < turn && begun.compare_exchange_strong(last, turn, std::memory_order_acq_rel);
+}
+
 void ThreadTeam::start(Function function, const void* context) {
-  thread_local Balance balance(this);  // a thread calls one team, or a few by turns
-  const bool fresh = turn_.load(std::memory_order_relaxed) == 0;  // another may have been at this address
-  if (fresh || balance.team() != this) balance = Balance(this);
   function_ = function;
   context_ = context;
-  const Clock::time_point begin = Clock::now();
-  if (balance.alone(begin)) {
+  const TeamBalance::Clock::time_point begin = TeamBalance::Clock::now();
+  if (balance_.alone(begin)) {
     for (int thread = 0; thread < size(); ++thread) call(thread);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return;
   }
   running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  turn_.fetch_add(1, std::memory_order_release);
+  const uint64_t turn = turn_.fetch_add(1, std::memory_order_release) + 1;
   turn_.notify_all();
   call(0);
-  const Clock::time_point worked = Clock::now();
+  const TeamBalance::Clock::time_point worked = TeamBalance::Clock::now();
+  for (int thread = size() - 1; thread > 0 && running_.load(std::memory_order_acquire) != 0; --thread) {
+    if (!claim(thread, turn)) continue;
+    call(thread);
+    running_.fetch_sub(1, std::memory_order_relaxed);
+  }
   for (int spin = 0; spin < kSpins && running_.load(std::memory_order_acquire) != 0; ++spin) relax(spin);
   while (const int left = running_.load(std::memory_order_acquire)) running_.wait(left, std::memory_order_acquire);
-  const Clock::time_point end = Clock::now();
-  balance.add(worked - begin, end - worked, size() - 1, end);
+  const TeamBalance::Clock::time_point end = TeamBalance::Clock::now();
+  balance_.add(worked - begin, end - begin, size(), end);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -122,6 +110,7 @@ void ThreadTeam::work(int thread) {
     turn_.wait(seen, std::memory_order_acquire);
     seen = turn_.load(std::memory_order_acquire);
     if (ended_) return;
+    if (!claim(thread, seen)) continue;
     call(thread);
     if (running_.fetch_sub(1, std::memory_order_release) == 1) running_.notify_one();
   }

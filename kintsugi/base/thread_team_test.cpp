@@ -44,6 +44,37 @@ TEST(ThreadTeam, AnErrorComesOutAndTheTeamLivesOn) {
   EXPECT_EQ(calls, 2);
 }
 
+// A thread that does not begin in time does not hold the others up: the caller makes its call.
+TEST(ThreadTeam, TheCallerMakesCallsThatAreNotBegun) {
+  ThreadTeam team(3);
+  std::atomic<int> calls{0};
+  std::atomic<bool> blocked{false};
+  for (int round = 0; round < 3000 && !blocked; ++round) {
+    std::array<std::atomic<int>, 3> of{};
+    std::array<std::thread::id, 3> by{};
+    team.run([&](int thread) {
+      ++of[static_cast<size_t>(thread)];
+      by[static_cast<size_t>(thread)] = std::this_thread::get_id();
+      ++calls;
+    });
+    for (const auto& n : of) ASSERT_EQ(n, 1);
+    blocked = by[0] == by[1] || by[0] == by[2];
+  }
+  EXPECT_TRUE(blocked);  // calls of no length end before sleeping threads wake up
+}
+
+// The balance belongs to the team: teams that one thread calls in turn do not forget what they have learned.
+TEST(ThreadTeam, TeamsBalanceByThemselves) {
+  TeamBalance slow, even;
+  TeamBalance::Clock::time_point now{};
+  for (int i = 0; i < 30; ++i) {
+    slow.add(std::chrono::milliseconds(1), std::chrono::milliseconds(5), 2, now += std::chrono::milliseconds(5));
+    even.add(std::chrono::milliseconds(1), std::chrono::milliseconds(1), 2, now);
+  }
+  EXPECT_TRUE(slow.alone(now));
+  EXPECT_FALSE(even.alone(now));
+}
+
 // Another program has the core of one thread: its share takes long there, and the caller does it, once as before.
 TEST(ThreadTeam, TheCallerWorksAloneBesideABusyProgram) {
   using Clock = std::chrono::steady_clock;
