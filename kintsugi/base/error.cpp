@@ -9,7 +9,7 @@
 namespace kintsugi::base {
 
 std::string message_of(std::string_view where, std::string_view what) {
-  constexpr size_t kLongest = 1000;
+  constexpr size_t kLongest = 400;
   return without_middle(one_line(fmt::format("[{}] {}", where, what), SIZE_MAX), kLongest);
 }
 

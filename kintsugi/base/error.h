@@ -11,7 +11,7 @@
 namespace kintsugi::base {
 
 // What an error says: in one line, control characters and bytes that are not UTF-8 as escapes, since it may hold names
-// from files; of more than 1,000 bytes, the beginning and the end.
+// from files; of more than 400 bytes, the beginning and the end.
 std::string message_of(std::string_view where, std::string_view what);
 
 // An error of the user's input: a key, a size, a file, a machine that is too small. One line.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -91,15 +92,40 @@ std::string read_file(const std::filesystem::path& path) {
   return read_file(path, {1 << 30, "what is read of a pipe or a device"});
 }
 
+std::filesystem::path temporary_folder() {
+  const char* given = std::getenv("TMPDIR");
+  const std::filesystem::path folder = given && *given ? given : "/tmp";
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw UserError("file", "the folder for temporary files, {}\"{}\", is not a folder; set TMPDIR to one",
+                    given && *given ? "TMPDIR=" : "", folder.string());
+  return folder;
+}
+
+void require_run_file(std::string_view where, const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return;
+  if (!std::filesystem::is_regular_file(status))
+    throw UserError(where, "\"{}\" is not a regular file; move it away", path.string());
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kMostOfRunFile)
+    throw UserError(where, "\"{}\" has {}; a run writes at most {}", path.string(), format_bytes(bytes),
+                    format_bytes(kMostOfRunFile));
+}
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::path part = path;
   part += ".part";
-  {
+  try {
     FileWriter writer(part);
     writer.write(content);
     writer.close();
+    if (::rename(part.c_str(), path.c_str()) != 0) fail("write", path);
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
   }
-  if (::rename(part.c_str(), path.c_str()) != 0) fail("rename", part);
   sync_folder(path.parent_path());
 }
 
@@ -130,6 +156,20 @@ void make_folders(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("file", "cannot make folder \"{}\": {}", folder.string(), error.message());
+}
+
+MadeFolders::MadeFolders(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::path at = (folder / "").parent_path(); !at.empty() && !std::filesystem::exists(at, error);
+       at = at.parent_path())
+    made_.push_back(at);
+  make_folders(folder);
+}
+
+void MadeFolders::remove_if_empty() noexcept {
+  for (const std::filesystem::path& folder : made_)
+    if (::rmdir(folder.c_str()) != 0) break;
+  made_.clear();
 }
 
 void remove_if_possible(const std::filesystem::path& path) noexcept {

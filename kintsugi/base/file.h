@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kintsugi::base {
 
@@ -24,6 +25,14 @@ struct MostBytes {
 std::string read_file(const std::filesystem::path& path);
 std::string read_file(const std::filesystem::path& path, MostBytes most);
 
+// A file of a run that others may have put something else in place of. UserError "[where] ..." unless it is a regular
+// file of at most kMostOfRunFile bytes, or is not there.
+inline constexpr uint64_t kMostOfRunFile = uint64_t{1} << 30;
+void require_run_file(std::string_view where, const std::filesystem::path& path);
+
+// The folder for temporary files, TMPDIR or /tmp. UserError that names it unless it is a folder.
+std::filesystem::path temporary_folder();
+
 // Writes a temporary file beside `path`, syncs it and renames it: afterwards `path` holds either `content` or its old
 // content.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
@@ -35,6 +44,16 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 bool exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
+// Folders that make_folders made, and that are removed again unless something is left in them.
+class MadeFolders {
+ public:
+  explicit MadeFolders(const std::filesystem::path& folder);  // makes it, and what of its parents does not exist
+  MadeFolders() = default;
+  void remove_if_empty() noexcept;
+
+ private:
+  std::vector<std::filesystem::path> made_;  // the innermost first
+};
 // A file, or a folder with what is in it; for destructors.
 void remove_if_possible(const std::filesystem::path& path) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -86,11 +87,21 @@ std::string format_fixed(double value, int decimals) {
   return std::fabs(value) < 1e15 ? fmt::format("{:.{}f}", value, decimals) : fmt::format("{:g}", value);
 }
 
+std::string format_loss(double value, int decimals) {
+  const bool small = value != 0 && std::fabs(value) < std::pow(10.0, 1 - decimals);
+  return small ? fmt::format("{:.2e}", value) : format_fixed(value, decimals);
+}
+
 std::string group_digits(int64_t value) {
   std::string digits = fmt::format("{}", value);
   const size_t first = value < 0 ? 1 : 0;
   for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
   return digits;
+}
+
+std::string counted(int64_t n, std::string_view one, std::string_view many) {
+  if (n == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", group_digits(n), one) : fmt::format("{} {}", group_digits(n), many);
 }
 
 size_t utf8_length(std::string_view text) {
@@ -129,12 +140,34 @@ unsigned code_of(std::string_view character) {
   return (byte(0) & 0xfU) << 12 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU);
 }
 
-// Marks, embeddings, overrides and isolates of direction, with which a name may look like another.
+// What printable() leaves as it is, in one piece.
+constexpr std::string_view kPlain =
+    "\n\t !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
+
+// Marks, embeddings, overrides and isolates of direction, with which a name may look like another, and the separators
+// of lines and paragraphs.
 bool turns_text(std::string_view character) {
   if (character.size() != 2 && character.size() != 3) return false;
   const unsigned code = code_of(character);
-  return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+  return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);
+}
+
+// `text` is not empty. Takes its first character, or a byte that belongs to none, and returns it, or the escape for it.
+std::string next_shown(std::string_view& text) {
+  const size_t length = utf8_length(text);
+  const auto first = static_cast<unsigned char>(text[0]);
+  // U+0080 to U+009F are control characters as well.
+  const bool late_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+  const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+  text.remove_prefix(character.size());
+  if (first == '\n') return "\\n";
+  if (first == '\t') return "\\t";
+  if (first == '\r') return "\\r";
+  if (length == 0 || is_control(first)) return fmt::format("\\x{:02x}", first);
+  if (turns_text(character)) return fmt::format("\\u{:04x}", code_of(character));
+  if (late_control) return fmt::format("\\u{:04x}", static_cast<unsigned char>(character[1]));
+  return std::string(character);
 }
 
 }  // namespace
@@ -142,31 +175,23 @@ bool turns_text(std::string_view character) {
 std::string one_line(std::string_view text, size_t limit) {
   std::string line;
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    // U+0080 to U+009F are control characters as well.
-    const bool late_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-    std::string piece;
-    if (first == '\n') {
-      piece = "\\n";
-    } else if (first == '\t') {
-      piece = "\\t";
-    } else if (first == '\r') {
-      piece = "\\r";
-    } else if (length == 0 || is_control(first)) {
-      piece = fmt::format("\\x{:02x}", first);
-    } else if (turns_text(text.substr(0, length))) {
-      piece = fmt::format("\\u{:04x}", code_of(text.substr(0, length)));
-    } else if (late_control) {
-      piece = fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));
-    } else {
-      piece = std::string(text.substr(0, length));
-    }
+    const std::string piece = next_shown(text);
     if (line.size() + piece.size() > limit) return line + "...";
     line += piece;
-    text.remove_prefix(length == 0 ? 1 : length);
   }
   return line;
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    // Printable ASCII, which nearly all is, at once.
+    const size_t plain = std::min(text.find_first_not_of(kPlain), text.size());
+    shown += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (!text.empty()) shown += next_shown(text);
+  }
+  return shown;
 }
 
 std::string without_middle(std::string_view text, size_t limit) {

@@ -18,13 +18,19 @@ std::string format_seconds(double s);     // more digits, for times that are com
 std::string format_time(double seconds);  // three digits: "1.23 s", "45.6 ms", "0.12 us"; of minutes "1234 s"
 // With so many decimals; "1.23457e+20" where that would be more than 15 digits before them.
 std::string format_fixed(double value, int decimals);
+// A loss: the same, and "1.23e-05" where that would leave fewer than three digits.
+std::string format_loss(double value, int decimals = 4);
 std::string group_digits(int64_t value);  // "1,234,567"
+// "1 step", "0 steps", "1,234 steps"; a plural that is not formed by "s" is given.
+std::string counted(int64_t n, std::string_view one, std::string_view many = "");
 
 // `text` with control characters and bytes that are not UTF-8 written as escapes (\n,
 // \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
 // characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
-// The same in double quotes: a name or a text from a file, for a message.
+// Text for a terminal, of any number of lines: escapes what one_line does, but for \n and \t.
+std::string printable(std::string_view text);
+// one_line in double quotes: a name or a text from a file, for a message.
 std::string in_quotes(std::string_view text, size_t limit = 200);
 
 // UTF-8 `text` of at most `limit` bytes (3 or more): of a longer one the middle is left out, "...", since its end says

@@ -102,6 +102,27 @@ TEST(Format, OneLine) {
   EXPECT_EQ(one_line("abc", 3), "abc");
 }
 
+TEST(Format, Printable) {
+  EXPECT_EQ(printable("two\n\tlines \u00e9"), "two\n\tlines \u00e9");
+  EXPECT_EQ(printable("a\r\x1b[0m\x7f\xff\u009b\u202e\u2028"), "a\\r\\x1b[0m\\x7f\\xff\\u009b\\u202e\\u2028");
+}
+
+TEST(Format, Counted) {
+  EXPECT_EQ(counted(0, "step"), "0 steps");
+  EXPECT_EQ(counted(1, "step"), "1 step");
+  EXPECT_EQ(counted(1234, "step"), "1,234 steps");
+  EXPECT_EQ(counted(2, "batch", "batches"), "2 batches");
+}
+
+TEST(Format, Losses) {
+  EXPECT_EQ(format_loss(5.56789), "5.5679");
+  EXPECT_EQ(format_loss(1.23456e-5), "1.23e-05");
+  EXPECT_EQ(format_loss(-0.0004567), "-4.57e-04");
+  EXPECT_EQ(format_loss(0), "0.0000");
+  EXPECT_EQ(format_loss(0.000214, 6), "0.000214");
+  EXPECT_EQ(format_loss(NAN), "nan");
+}
+
 TEST(Format, WithoutMiddle) {
   EXPECT_EQ(without_middle("abcdef", 6), "abcdef");
   EXPECT_EQ(without_middle("abcdefghijklmno", 12), "abc...jklmno");

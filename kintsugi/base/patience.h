@@ -17,7 +17,8 @@ class Patience {
 
   bool is_over() {
     const Clock::time_point now = Clock::now();
-    const Clock::duration gap = now - last_, counted = std::min<Clock::duration>(gap, 2 * kSlice);
+    const Clock::duration gap = std::max<Clock::duration>(now - last_, Clock::duration::zero()),
+                          counted = std::min<Clock::duration>(gap, 2 * kSlice);
     last_ = now;
     waited_ += counted;
     stood_still_ += gap - counted;

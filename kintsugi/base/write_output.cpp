@@ -1,10 +1,13 @@
 #include "kintsugi/base/write_output.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -67,9 +70,30 @@ fs::path target_of(const fs::path& path) {
   fail(path, ELOOP);
 }
 
+// Removes the part files of processes that were killed: no process of this machine has the number, and none, on
+// whatever machine that shares the file system, holds the lock.
+void remove_parts_of_others(const fs::path& folder) {
+  constexpr std::string_view kBegin = ".kintsugi-", kEnd = ".part";
+  std::error_code error;
+  for (fs::directory_iterator it(folder.empty() ? "." : folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    pid_t process = 0;
+    const auto [end, bad] = std::from_chars(name.data() + kBegin.size(), name.data() + name.size(), process);
+    if (bad != std::errc() || *end != '-' || process <= 0) continue;
+    if (::kill(process, 0) == 0 || errno != ESRCH) continue;
+    const int part = ::open(it->path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (part < 0) continue;
+    if (::flock(part, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
+    ::close(part);
+  }
+}
+
 // `old` is null where the file does not exist.
 void replace(const fs::path& path, const fs::path& target, const Status* old, std::string_view content) {
   constexpr int kMostNames = 100;  // a process that was killed may have left some
+  remove_parts_of_others(target.parent_path());
   fs::path part;
   int descriptor = -1;
   for (int i = 0; i < kMostNames && descriptor < 0; ++i) {
@@ -78,6 +102,7 @@ void replace(const fs::path& path, const fs::path& target, const Status* old, st
     if (descriptor < 0 && errno != EEXIST) break;
   }
   if (descriptor < 0) fail(path, errno);
+  ::flock(descriptor, LOCK_EX | LOCK_NB);
   int reason = write_all(descriptor, content);
   if (reason == 0 && old && ::fchmod(descriptor, old->st_mode & 07777) != 0) reason = errno;
   if (reason == 0 && ::fsync(descriptor) != 0 && errno != EINVAL) reason = errno;
