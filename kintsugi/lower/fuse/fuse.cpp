@@ -296,12 +296,16 @@ class Fuser {
   }
 
   void join_sums(std::vector<Instruction>& list) {
+    // By the buffer of an instruction's first output, in order.
+    std::vector<std::vector<size_t>> first_writers(p_.buffers.size());
+    for (size_t i = 0; i < list.size(); ++i)
+      if (!list[i].outs.empty()) first_writers[static_cast<size_t>(list[i].outs[0])].push_back(i);
     for (const Pattern& pattern : patterns()) {
       if (pattern.rewrite != Rewrite::row_sums) continue;
       for (size_t at = 0; at < list.size(); ++at) {
         if (gone_[at] || list[at].kind != program::Kind::compute || !pattern.has_consumer(list[at].kernel)) continue;
-        for (size_t to = 0; to < list.size() && !gone_[at]; ++to)
-          gone_[at] = !gone_[to] && sums_too(pattern, list, at, list[to]);
+        for (const size_t to : first_writers[static_cast<size_t>(list[at].ins[0])])
+          if (!gone_[at] && !gone_[to]) gone_[at] = sums_too(pattern, list, at, list[to]);
       }
     }
   }
