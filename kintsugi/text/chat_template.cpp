@@ -170,6 +170,31 @@ std::string_view after_answer(const ChatTemplate& chat) {
   return chat.assistant.substr(chat.assistant.find(chat.stop) + chat.stop.size());
 }
 
+std::optional<int32_t> stop_token(const Tokenizer& tokenizer, const ChatTemplate& chat) {
+  if (const auto control = tokenizer.control_token(chat.stop)) return control;
+  const std::vector<int32_t> ids = tokenizer.encode(chat.stop);
+  return ids.size() == 1 ? std::optional(ids[0]) : std::nullopt;
+}
+
+void encode_chat(const Tokenizer& tokenizer, std::string_view text, bool first, std::vector<int32_t>& ids) {
+  const auto encode = [&](std::string_view part) {
+    if (part.empty()) return;
+    first ? tokenizer.encode(part, ids) : tokenizer.encode_continued(part, ids);
+    first = false;
+  };
+  size_t begin = 0;
+  for (size_t at = 0; (at = text.find('<', at)) != text.npos; ++at)
+    for (const std::string_view marker : {"<s>", "</s>"}) {
+      const auto id = text.substr(at).starts_with(marker) ? tokenizer.control_token(marker) : std::nullopt;
+      if (!id) continue;
+      encode(text.substr(begin, at - begin));
+      ids.push_back(*id);
+      begin = at + marker.size();
+      first = marker == "<s>";  // a text begins
+    }
+  encode(text.substr(begin));
+}
+
 const ChatTemplate* recognize_chat(std::string_view jinja) {
   const auto has = [&](std::string_view text) { return jinja.find(text) != jinja.npos; };
   // The first rule whose text occurs.

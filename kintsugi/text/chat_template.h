@@ -1,11 +1,15 @@
 // How models that were tuned to chats are told who speaks: the formats of the common families, as rows.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::text {
 
@@ -22,10 +26,10 @@ struct ChatTemplate {
   std::string_view system;  // the turn; where `joined`, what stands before the content of the user's next turn
   std::string_view user;
   std::string_view assistant;
-  std::string_view answer;  // after the last turn: the answer follows
-  std::string_view stop;    // ends an answer
-  bool joined = false;      // the system has no turn of its own
-  bool trimmed = false;     // white space around a content is dropped
+  std::string_view answer;     // after the last turn: the answer follows
+  std::string_view stop;       // ends an answer
+  bool joined = false;         // the system has no turn of its own
+  bool trimmed = false;        // white space around a content is dropped
   std::string_view last = {};  // before the content of the answer that ends a conversation
 };
 
@@ -49,6 +53,12 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
 
 // What follows the stop text of an answer: "\n".
 std::string_view after_answer(const ChatTemplate& chat);
+
+// The token of the template's stop text, if the tokenizer has one.
+std::optional<int32_t> stop_token(const Tokenizer& tokenizer, const ChatTemplate& chat);
+
+// Appends the ids of a chat's text. <s> and </s> in it are tokens, also where the encoder makes none of text.
+void encode_chat(const Tokenizer& tokenizer, std::string_view text, bool first, std::vector<int32_t>& ids);
 
 // The template that a Jinja template of transformers is, by what it contains, or null.
 const ChatTemplate* recognize_chat(std::string_view jinja);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/text/sentencepiece_tokenizer.h"
+#include "kintsugi/text/small_sentencepiece_test.h"
 
 namespace kintsugi::text::chat_template_test {
 
@@ -108,6 +110,21 @@ TEST(ChatTemplate, IsRecognizedByItsContent) {
   EXPECT_EQ(name("'[AVAILABLE_TOOLS]' '[INST]'"), "mistral-v3");
   EXPECT_EQ(name("'<start_of_turn>' + role"), "gemma");
   EXPECT_EQ(name("'### Human: ' + content"), "none");
+}
+
+// The encoder of SentencePiece makes no control tokens of text; a chat has them all the same.
+TEST(ChatTemplate, SentencePieceHasItsTokens) {
+  const auto tokenizer = make_sentencepiece_tokenizer(small_sentencepiece(2, true), "small.model");
+  EXPECT_EQ(stop_token(*tokenizer, chat_template("llama2")), 2);
+  EXPECT_EQ(stop_token(*tokenizer, chat_template("chatml")), std::nullopt);
+  std::vector<int32_t> ids, answer, question;
+  encode_chat(*tokenizer, "low </s><s>lower", true, ids);
+  tokenizer->encode("low ", answer);
+  tokenizer->encode("lower", question);
+  std::vector<int32_t> expected = answer;
+  expected.insert(expected.end(), {2, 1});
+  expected.insert(expected.end(), question.begin(), question.end());
+  EXPECT_EQ(ids, expected);
 }
 
 }  // namespace kintsugi::text::chat_template_test

@@ -85,6 +85,12 @@ class SentencePieceTokenizer final : public Tokenizer {
   SpecialTokens special_tokens() const override {
     return {.before = begin_ ? std::vector<int32_t>{*begin_} : std::vector<int32_t>{}, .after = {}};
   }
+  std::optional<int32_t> control_token(std::string_view text) const override {
+    for (size_t id = 0; id < file_.pieces.size(); ++id)
+      if (file_.pieces[id].type == PieceType::kControl && file_.pieces[id].text == text)
+        return static_cast<int32_t>(id);
+    return std::nullopt;
+  }
   std::string kind() const override { return "sentencepiece"; }
   std::string to_json() const override {
     base::JsonWriter out(1);

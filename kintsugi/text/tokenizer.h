@@ -41,6 +41,8 @@ class Tokenizer {
     return end ? std::vector<int32_t>{*end} : std::vector<int32_t>{};
   }
   virtual SpecialTokens special_tokens() const { return {}; }
+  // The id of a token of this text that the encoder never makes of text: "</s>" of SentencePiece.
+  virtual std::optional<int32_t> control_token(std::string_view) const { return std::nullopt; }
   // "bytes", "chars", "bpe", "unigram", "wordpiece", "wordlevel", "sentencepiece"
   virtual std::string kind() const = 0;
   // The content of the `tokenizer.json` that load_tokenizer reads back.
