@@ -55,10 +55,26 @@ std::string default_text(const Key& key) {
   return value == "\"\"" ? "none" : value;
 }
 
+namespace {
+
+// What other programs call values of ours.
+struct OtherName {
+  std::string_view other, ours;
+};
+constexpr OtherName kOtherNames[] = {
+    {"gpu", "cuda"},     {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"float16", "fp16"}, {"half", "fp16"},
+    {"f16", "fp16"},     {"float32", "fp32"},  {"float", "fp32"},  {"single", "fp32"},  {"f32", "fp32"},
+    {"float64", "fp64"}, {"double", "fp64"},   {"f64", "fp64"},
+};
+
+}  // namespace
+
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& words) {
   if (word.empty()) return "";
-  const std::string small = lower(word);
-  if (small == "gpu" && std::ranges::count(words, "cuda") > 0) return "cuda";
+  std::string small = lower(word);
+  if (const size_t dot = small.rfind('.'); dot != small.npos) small.erase(0, dot + 1);  // torch.bfloat16
+  for (const OtherName& name : kOtherNames)
+    if (small == name.other && std::ranges::count(words, name.ours) > 0) return std::string(name.ours);
   const std::string best = base::nearest(small, words);
   return near(small, best) ? best : "";
 }

@@ -18,7 +18,7 @@ std::string Origin::text() const {
     case Kind::folder:
       return "folder " + detail;
     case Kind::set:
-      return "--set";
+      return detail.empty() ? "--set" : detail;
     case Kind::saved:
       return "saved in the run";
     case Kind::file:

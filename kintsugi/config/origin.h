@@ -13,7 +13,7 @@ namespace kintsugi::config {
 struct Origin {
   enum class Kind { standard, derived, named_size, folder, file, set, saved };
   Kind kind = Kind::standard;
-  std::string detail;  // the rule, the name of the size or folder, or "run.toml:7"
+  std::string detail;  // the rule, the name of the size or folder, "run.toml:7", or an option other than --set
 
   // "default", "derived: heads", "size gpt2", "folder llama", "run.toml:7", "--set", "saved in the run"
   std::string text() const;

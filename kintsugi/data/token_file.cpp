@@ -69,6 +69,9 @@ base::ReadOnlyFile open_half(const std::filesystem::path& prefix, std::string_vi
                             "\"{}\" is missing next to \"{}\"; a token file is a .bin and an .idx of one name",
                             path.string(), beside.filename().string());
     }
+    if (std::filesystem::exists(with_suffix(prefix / "train", suffix), ignored))
+      throw base::UserError("tokens", "\"{}\" is a folder with token files; name one of them: \"{}\"", prefix.string(),
+                            (prefix / "train").string());
     throw base::UserError("tokens",
                           "there is no token file \"{}\" (.bin and .idx); \"kintsugi prepare\" makes one from text",
                           prefix.string());
