@@ -80,30 +80,32 @@ std::vector<StrategyCosts> strategy_costs(const config::Settings& s, int64_t ran
 }
 
 std::string print(const std::vector<StrategyCosts>& list, int64_t ranks) {
+  constexpr size_t kRefused = 76;
   size_t name = 8, splits = 13;
   for (const StrategyCosts& s : list) {
     name = std::max(name, s.name.size());
     splits = std::max(splits, s.splits.size());
   }
   const StrategyCosts& one = list.front();
-  std::string text =
-      fmt::format("strategies for {} ranks: what each rank sends in a step, holds, and computes\n", ranks);
+  std::string text = fmt::format("strategies for {}: what each rank sends in a step, holds, and computes\n",
+                                 base::counted(ranks, "rank"));
   const auto row = [&](auto&&... cells) {
-    std::string line = fmt::format("  {:{}}  {:{}}  {:>6}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:>6}  {:>6}", cells...);
-    line.resize(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += fmt::format("  {:{}}  {:>5}  {:>8} {:>8} {:>8} {:>8}  {:>5}  {:>6}\n", cells...);
   };
-  row("strategy", name, "what is split", splits, "passes", "calls", "sent", "states", "arena", "memory", "saves",
-      "work");
+  row("strategy", name, "calls", "sent", "states", "arena", "memory", "saves", "work");
   for (const StrategyCosts& s : list) {
-    if (!s.refused.empty()) {
-      text += fmt::format("  {:{}}  {:{}}  {}\n", s.name, name, s.splits, splits, s.refused);
-      continue;
-    }
+    if (!s.refused.empty()) continue;
     const double saved = 1 - static_cast<double>(s.bytes()) / static_cast<double>(one.bytes());
-    row(s.name, name, s.splits, splits, s.passes, s.calls, bytes(s.sent), bytes(static_cast<double>(s.states)),
-        bytes(static_cast<double>(s.arena)), bytes(static_cast<double>(s.bytes())), fmt::format("{:.0f}%", 100 * saved),
+    row(s.name, name, s.calls, bytes(s.sent), bytes(static_cast<double>(s.states)), bytes(static_cast<double>(s.arena)),
+        bytes(static_cast<double>(s.bytes())), fmt::format("{:.0f}%", 100 * saved),
         fmt::format("{:.1f}%", 100 * s.flops / one.flops));
+  }
+  text += fmt::format("  {:{}}  {:{}}  {}\n", "", name, "what is split", splits, "passes");
+  for (const StrategyCosts& s : list) {
+    if (s.refused.empty())
+      text += fmt::format("  {:{}}  {:{}}  {:>6}\n", s.name, name, s.splits, splits, s.passes);
+    else
+      text += fmt::format("  {:{}}  {}\n    {}\n", s.name, name, s.splits, base::without_middle(s.refused, kRefused));
   }
   return text;
 }

@@ -19,10 +19,14 @@ TEST(StrategyCosts, AsText) {
   };
   EXPECT_EQ(print(list, 4),
             "strategies for 4 ranks: what each rank sends in a step, holds, and computes\n"
-            "  strategy  what is split  passes   calls      sent    states     arena    memory   saves    work\n"
-            "  one rank  nothing             2       0       0 B   6.0 MiB   2.0 MiB   8.0 MiB      0%  100.0%\n"
-            "  data      batch               1      12   1.0 MiB   4.0 MiB   2.0 MiB   6.0 MiB     25%   26.0%\n"
-            "  tensor    kv_heads, ffn  [plan] no\n");
+            "  strategy  calls      sent   states    arena   memory  saves    work\n"
+            "  one rank      0       0 B  6.0 MiB  2.0 MiB  8.0 MiB     0%  100.0%\n"
+            "  data         12   1.0 MiB  4.0 MiB  2.0 MiB  6.0 MiB    25%   26.0%\n"
+            "            what is split  passes\n"
+            "  one rank  nothing             2\n"
+            "  data      batch               1\n"
+            "  tensor    kv_heads, ffn\n"
+            "    [plan] no\n");
 }
 
 }  // namespace kintsugi::compile::strategy_costs_test

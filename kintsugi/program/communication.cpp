@@ -65,32 +65,28 @@ std::vector<Traffic> traffic(const Program& p, Step step) {
 }
 
 std::string print_communication(const Program& p) {
+  constexpr size_t kLine = 76;  // of a name or a reason, under its row
   const std::vector<Traffic> all = traffic(p, Step::train);
   if (all.empty()) return fmt::format("communication of a step: none ({})\n", to_string(p.mesh));
-  size_t value = 5, kind = 4, axes = 4, phase = 4;
   double bytes = 0;
   int64_t calls = 0;
   for (const Traffic& t : all) {
-    value = std::max(value, t.value.size());
-    kind = std::max(kind, name_of(t.kind).size());
-    axes = std::max(axes, t.axes.size());
-    phase = std::max(phase, name_of(t.phase).size());
     bytes += t.total();
     calls += t.calls;
   }
   std::string text = fmt::format("communication of a step ({}), in bytes that each rank sends\n", to_string(p.mesh));
-  const auto row = [&](std::string_view a, std::string_view b, std::string_view c, std::string_view d, auto&& e,
-                       auto&& f, auto&& g, std::string_view why) {
-    std::string line = fmt::format("  {:{}}  {:{}}  {:{}}  {:{}}  {:>8}  {:>6}  {:>8}  {}", a, value, b, kind, c, axes,
-                                   d, phase, e, f, g, why);
-    line.resize(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  const auto row = [&](std::string_view total, const auto& number, std::string_view each, std::string_view what) {
+    const std::string line = fmt::format("  {:>8}  {:>6}  {:>8}  {}", total, number, each, what);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   };
-  row("value", "kind", "over", "when", "a call", "calls", "a step", "why");
-  for (const Traffic& t : all)
-    row(t.value, name_of(t.kind), t.axes, name_of(t.phase), size_text(t.bytes), t.calls, size_text(t.total()),
-        t.reason);
-  row("all", "", "", "", "", calls, size_text(bytes), "");
+  row("a step", "calls", "a call", "");
+  row(size_text(bytes), calls, "", "all");
+  for (const Traffic& t : all) {
+    row(size_text(t.total()), t.calls, size_text(t.bytes),
+        fmt::format("{} over {}, {}", name_of(t.kind), t.axes, name_of(t.phase)));
+    for (const std::string& more : {t.value, t.reason})
+      if (!more.empty()) text += fmt::format("    {}\n", base::without_middle(more, kLine));
+  }
   return text;
 }
 

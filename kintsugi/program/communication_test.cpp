@@ -82,14 +82,17 @@ Program sample() {
 TEST(Communication, OfAStep) {
   EXPECT_EQ(print_communication(sample()),
             "communication of a step (data=4 tensor=2), in bytes that each rank sends\n"
-            "  value                     kind            over    when       a call   calls    a step  why\n"
-            "  bucket layer*.ffn.weight  all_gather      data    forward  12.0 KiB       4  48.0 KiB  flat split over "
-            "data, needed whole, by contract\n"
-            "  contract                  reduce_scatter  tensor  forward     768 B       4   3.0 KiB  partial over "
-            "tensor, needed split along seq, by layer*.ffn.weight\n"
-            "  weight                    send            data.1  update       64 B       1      64 B  on one stage, "
-            "needed on another\n"
-            "  all                                                                       9  51.1 KiB\n");
+            "    a step   calls    a call\n"
+            "  51.1 KiB       9            all\n"
+            "  48.0 KiB       4  12.0 KiB  all_gather over data, forward\n"
+            "    bucket layer*.ffn.weight\n"
+            "    flat split over data, needed whole, by contract\n"
+            "   3.0 KiB       4     768 B  reduce_scatter over tensor, forward\n"
+            "    contract\n"
+            "    partial over tensor, needed split along seq, by layer*.ffn.weight\n"
+            "      64 B       1      64 B  send over data.1, update\n"
+            "    weight\n"
+            "    on one stage, needed on another\n");
   Program p = sample();
   p.lists[0].calls.clear();
   EXPECT_EQ(print_communication(p), "communication of a step: none (data=4 tensor=2)\n");

@@ -149,18 +149,64 @@ std::string print_totals(const Program& p) {
           p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
-  text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
+  // Before buffers have places, there is none of what follows.
+  const bool placed = p.bytes() > 0;
+  if (placed) text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
-    text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)),
-                        l.arena_bytes, l.lower_bound_bytes);
+    if (placed)
+      text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)),
+                          l.arena_bytes, l.lower_bound_bytes);
   if (p.sums_bytes > 0) text += fmt::format("  {:24} {:>16} bytes\n", "sums in order", p.sums_bytes);
   if (p.staged_bytes > 0) text += fmt::format("  {:24} {:>16} bytes\n", "staging", p.staged_bytes);
-  text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
-                      base::format_bytes(static_cast<uint64_t>(p.bytes())));
+  if (placed)
+    text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
+                        base::format_bytes(static_cast<uint64_t>(p.bytes())));
   if (p.file_bytes > 0) text += fmt::format("  {:24} {:>16} bytes, not of memory\n", "file", p.file_bytes);
   text += "work\n";
   for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", name_of(l.step), p.flops(l.step));
   return text + print_traffic_totals(p);
+}
+
+namespace {
+
+// "  forward x 3": calls of one body that follow each other are one line.
+std::string calls_in_words(const Program& p, const CallList& l) {
+  std::string text;
+  std::string_view last;
+  int64_t times = 0;
+  const auto end = [&] {
+    if (times > 0) text += fmt::format("  {}{}\n", last, times > 1 ? fmt::format(" x {}", times) : "");
+    times = 0;
+  };
+  for (const auto& [position, call, body] : walk(p, l)) {
+    if (body.name != last) end();
+    last = body.name;
+    ++times;
+  }
+  end();
+  return text;
+}
+
+}  // namespace
+
+std::string print_outline(const Program& p) {
+  int64_t views = 0;
+  for (const Buffer& b : p.buffers) views += b.same_as != kNoBuffer;
+  const auto buffers = std::ssize(p.buffers);
+  std::string text = fmt::format("{}, {} of them views of others\nbodies\n", base::counted(buffers, "buffer"),
+                                 base::group_digits(views));
+  for (const Body& body : p.bodies) {
+    double flops = 0, sent = 0;
+    for (const Instruction& i : body.instructions) {
+      flops += i.cost.flops;
+      sent += i.cost.wire_bytes;
+    }
+    text += fmt::format("  {:24} {}, {:.6g} flops{}\n", body.name,
+                        base::counted(std::ssize(body.instructions), "instruction"), flops,
+                        sent > 0 ? fmt::format(", {} sent", base::format_bytes(static_cast<uint64_t>(sent))) : "");
+  }
+  for (const CallList& l : p.lists) text += fmt::format("calls {}\n{}", name_of(l.step), calls_in_words(p, l));
+  return text + print_totals(p);
 }
 
 std::string print(const Program& p) {
@@ -170,9 +216,10 @@ std::string print(const Program& p) {
     if (b.same_as != kNoBuffer) {
       text += fmt::format("  {} is {}\n", operand(p, static_cast<BufferId>(i)), view_of(p, b));
     } else {
-      text += fmt::format("  {} at {}+{}, {} bytes{}{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region),
-                          b.offset, b.bytes(), b.copies > 0 ? fmt::format(" x {}", b.copies) : "",
-                          b.input.empty() ? "" : ", input ", b.input);
+      text += fmt::format(
+          "  {} {}, {} bytes{}{}{}\n", operand(p, static_cast<BufferId>(i)),
+          b.offset < 0 ? fmt::format("in {}", name_of(b.region)) : fmt::format("at {}+{}", name_of(b.region), b.offset),
+          b.bytes(), b.copies > 0 ? fmt::format(" x {}", b.copies) : "", b.input.empty() ? "" : ", input ", b.input);
     }
   }
   for (const Body& body : p.bodies) {

@@ -10,6 +10,9 @@ namespace kintsugi::program {
 
 std::string print(const Program& program);
 
+// Bodies and lists of calls with their numbers, and the totals.
+std::string print_outline(const Program& program);
+
 // Totals alone: bytes by kind of state, arena by list, FLOPs by list, bytes sent by list, kind and axis.
 std::string print_totals(const Program& program);
 
