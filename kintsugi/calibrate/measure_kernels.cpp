@@ -7,6 +7,7 @@
 
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/machine_memory.h"
 #include "kintsugi/base/processor.h"
@@ -89,7 +90,7 @@ class Ranks {
     const auto made = evaluate::make_executor(
         compile::program_of_rank(o_.stages, rank), *kernels, team,
         {.world = &world,
-         .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
+         .offload_folder = folder.empty() ? base::temporary_folder() : std::filesystem::path(folder),
          .time_limit = comm::time_limit(s.parallel.timeout_seconds)});
     run::Executor& executor = *made;
     executor.initialize(s.train.seed);

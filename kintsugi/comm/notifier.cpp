@@ -20,12 +20,12 @@ void Notifier::notify() {
 void Notifier::wait(uint64_t seen, Time limit, bool spin) {
   if (spin) {
     const Time end = std::chrono::steady_clock::now() + kSpin;
-    do {
+    constexpr int kMostRounds = 10'000;  // where the clock stands still or goes back
+    for (int round = 0; round == 0 || (round < kMostRounds && std::chrono::steady_clock::now() < end); ++round)
       for (int i = 0; i < 32; ++i) {
         if (count() != seen) return;
         hwy::Pause();
       }
-    } while (std::chrono::steady_clock::now() < end);
   }
   asleep_.store(true, std::memory_order_seq_cst);
   {

@@ -81,8 +81,7 @@ OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
     throw base::UserError("prepare", "--output \"{}\" is a file; it must be a folder, or not exist yet",
                           path_.string());
   }
-  made_ = !fs::exists(path_, error);
-  base::make_folders(path_);
+  made_ = base::MadeFolders(path_);
   const std::vector<std::string> names = content_of(path_);
   if (!names.empty() && !force) {
     const std::string more = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "";
@@ -106,7 +105,7 @@ OutputFolder::~OutputFolder() {
   base::if_memory_lasts([this] { base::remove_if_possible(real_ / kLock); });
   lock_.reset();
   part_lock_.reset();
-  if (made_) ::rmdir(real_.c_str());  // only if it is empty
+  made_.remove_if_empty();
 }
 
 // We hold the lock.

@@ -41,7 +41,7 @@ class OutputFolder {
   std::filesystem::path path_;  // as it was given
   std::filesystem::path real_;  // where it is
   std::filesystem::path part_;
-  bool made_ = false;
+  base::MadeFolders made_;
   bool beside_ = false;  // part_ can be exchanged with it
   std::optional<base::FileLock> lock_;
   std::optional<base::FileLock> part_lock_;

@@ -22,7 +22,7 @@ double now_in_seconds() {
 
 int columns_of(std::FILE* file) {
   struct winsize size = {};
-  return ::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? std::min<int>(size.ws_col, 1000) : 80;
 }
 
 std::string clock_text() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/thread_team.h"
 
 #if !defined(__x86_64__)
@@ -148,7 +149,11 @@ struct Block {
   Block() : fibers(kMostThreads), shared(kMostShared) {
     stacks = static_cast<std::byte*>(::mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    base::require(stacks != MAP_FAILED, "device", "no memory for the stacks of {} threads", kMostThreads);
+    if (stacks == MAP_FAILED)
+      throw base::UserError("device",
+                            "cannot allocate {} of address space for the threads of an emulated block; raise the limit "
+                            "(ulimit -v), or use parallel.device = \"cpu\"",
+                            base::format_bytes(kStack * kMostThreads));
     for (size_t i = 0; i < kMostThreads; ++i) fibers[i].stack = stacks + kStack * i;
   }
   ~Block() {

@@ -7,10 +7,9 @@ namespace kintsugi::models {
 
 std::span<const Family> families() {
   static const std::vector<Family> list = [] {
-    std::vector<Family> rows = {gpt(),   llama(),   mistral(),   qwen2(),  qwen3(),   olmo2(),
-                                olmo3(), smollm3(), phi3(),      gemma3(), gptneox(), gptj(),
-                                bert(),  mixtral(), qwen3_moe(), olmoe(),  mlp(),
-                                lenet(), resnet18(), resnet34(), resnet50()};
+    std::vector<Family> rows = {gpt(),       llama(), mistral(), qwen2(),   qwen3(),    olmo2(),    olmo3(),
+                                smollm3(),   phi3(),  gemma3(),  gptneox(), gptj(),     bert(),     mixtral(),
+                                qwen3_moe(), olmoe(), mlp(),     lenet(),   resnet18(), resnet34(), resnet50()};
     for (Family& row : rows) row.config.defaults.family = row.config.name;
     return rows;
   }();
@@ -32,6 +31,10 @@ bool reads_tokens(const config::Model& model) {
 
 bool reads_images(const config::Model& model) {
   return family(model.family).config.reads_images;
+}
+
+std::string_view unit_of(const config::Model& model) {
+  return reads_tokens(model) ? "tokens" : reads_images(model) ? "images" : "samples";
 }
 
 const config::Catalog& catalog() {

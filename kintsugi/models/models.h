@@ -19,6 +19,8 @@ const Family& family(std::string_view name);
 // What samples are: tokens, images, or else rows of a table of numbers.
 bool reads_tokens(const config::Model& model);
 bool reads_images(const config::Model& model);
+// What speeds count: "tokens", "images", or "samples" of numbers.
+std::string_view unit_of(const config::Model& model);
 
 // Models of the literature, as their papers or published weights give them.
 std::span<const config::NamedSize> named_sizes();

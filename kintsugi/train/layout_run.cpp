@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/compile/programs.h"
@@ -38,7 +39,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
     const std::string& folder = settings_.parallel.offload_folder;
     const run::Place place = {
         .world = &world,
-        .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
+        .offload_folder = folder.empty() ? base::temporary_folder() : std::filesystem::path(folder),
         .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)};
     executors_[r] = evaluate::make_executor(program, *kernels_, *teams_[r], place);
     executors_[r]->initialize(settings_.train.seed);

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <thread>
 #include <vector>
 
+#include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/timeout_message.h"
@@ -24,6 +26,7 @@
 #include "kintsugi/train/planned_step.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/step_traces.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
 namespace {
@@ -364,11 +367,19 @@ int64_t tokens_of_step(const config::Train& train) {
 }
 
 // Adds what follows from how long a step took.
+// How many ranks the cores of all suffice for: threads that share a core do not have its arithmetic twice.
+double ranks_with_cores(const Rank& rank) {
+  const auto ranks = static_cast<double>(rank.world.size());
+  const auto cores = static_cast<double>(cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
+  const double threads = static_cast<double>(rank.settings().parallel.threads);
+  return std::min(ranks, std::max(1.0, cores / threads));
+}
+
 void add_rates(const Rank& rank, double peak_flops, Metrics& m) {
   const int64_t tokens = tokens_of_step(rank.settings().train);
   m.tokens_per_second = static_cast<double>(tokens) / m.seconds;
   m.flops_per_second = rank.step_flops / m.seconds;
-  if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * rank.world.size());
+  if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * ranks_with_cores(rank));
   m.memory_bytes = rank.executor->allocated_bytes();
   m.planned_seconds = rank.planned_seconds;
 }

@@ -1,6 +1,7 @@
 #include "kintsugi/train/metrics.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <cerrno>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 
@@ -120,6 +122,7 @@ std::optional<Metrics> metrics_of(std::string_view line) {
 }  // namespace
 
 std::optional<Metrics> read_step(const std::filesystem::path& path, int64_t step) {
+  base::require_run_file("metrics", path);
   if (!std::filesystem::exists(path)) return std::nullopt;
   const std::string all = base::read_file(path);
   for (size_t begin = 0, end; (end = all.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -130,14 +133,25 @@ std::optional<Metrics> read_step(const std::filesystem::path& path, int64_t step
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) : path_(path) {
+  base::require_run_file("metrics", path);
   std::string kept;
   if (std::filesystem::exists(path)) {
     const std::string old = base::read_file(path);
+    int64_t line = 0, bad = 0, first_bad = 0, bad_before = 0;  // the last: before the end of `kept`
+    size_t kept_end = 0;
     for (size_t begin = 0, end; (end = old.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      ++line;
       const auto step = step_of(std::string_view(old).substr(begin, end - begin));
-      if (!step || *step > last_step) break;
-      kept += old.substr(begin, end + 1 - begin);
+      if (step && *step > last_step) break;
+      if (!step && ++bad == 1) first_bad = line;
+      if (!step) continue;
+      kept_end = end + 1;
+      bad_before = bad;
     }
+    kept = old.substr(0, kept_end);  // with damaged lines between others: readers pass over them
+    if (bad_before > 0)
+      spdlog::warn("\"{}\": {} not an object with a step, the first in line {}; left as written", path.string(),
+                   bad_before == 1 ? "1 line is" : base::group_digits(bad_before) + " lines are", first_bad);
     if (kept != old) base::write_file_atomically(path, kept);
   }
   file_ = std::fopen(path.c_str(), "a");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "kintsugi/base/format.h"
 #include "kintsugi/train/compare.h"
 
 namespace kintsugi::train {
@@ -91,7 +92,9 @@ std::string what_of(const Difference& d) {
 
 std::string verdict(const Comparison& c) {
   const Difference* d = c.first();
-  if (!d) return fmt::format("the same: {} step{}, {} ranks ({})\n", c.steps, c.steps == 1 ? "" : "s", c.ranks, c.mesh);
+  if (!d)
+    return fmt::format("the same: {}, {} ({})\n", base::counted(c.steps, "step"), base::counted(c.ranks, "rank"),
+                       c.mesh);
   const auto alike = [&](bool within) {
     return std::count_if(c.differences.begin(), c.differences.end(), [&](const Difference& e) {
       return e.step == d->step && e.what == d->what && (within || !e.within());

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "kintsugi/base/file.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
@@ -85,7 +86,7 @@ class ProfiledRank {
 
   std::filesystem::path offload_folder() const {
     const std::string& folder = settings_.parallel.offload_folder;
-    return folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
+    return folder.empty() ? base::temporary_folder() : std::filesystem::path(folder);
   }
 
   Limits limits_of_all() {

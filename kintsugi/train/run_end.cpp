@@ -54,16 +54,13 @@ std::optional<RunEnd> read_end(const fs::path& folder) {
 }
 
 void write_end(const fs::path& folder, const RunEnd& end) {
-  try {
-    base::JsonWriter json;
-    json.object([&] {
-      json.key("step").value(end.step);
-      if (end.stop != Stop::none) json.key("stopped_by").value(name_of(end.stop));
-      if (!end.error.empty()) json.key("error").value(end.error);
-    });
-    base::write_file_atomically(folder / kEndFile, json.text() + "\n");
-  } catch (const base::UserError&) {  // the disk is full, say: what comes next says so
-  }
+  base::JsonWriter json;
+  json.object([&] {
+    json.key("step").value(end.step);
+    if (end.stop != Stop::none) json.key("stopped_by").value(name_of(end.stop));
+    if (!end.error.empty()) json.key("error").value(end.error);
+  });
+  base::write_file_atomically(folder / kEndFile, json.text() + "\n");
 }
 
 void remove_end(const fs::path& folder) {

@@ -26,7 +26,7 @@ std::string in_words(const RunEnd& end);
 
 // Nothing where there is no file: the run is under way, or was killed. UserError if it is damaged.
 std::optional<RunEnd> read_end(const std::filesystem::path& folder);
-// Both need nothing of the folder but that it is there; a run does not fail for what only people read.
+// UserError if the file cannot be written.
 void write_end(const std::filesystem::path& folder, const RunEnd& end);
 void remove_end(const std::filesystem::path& folder);
 

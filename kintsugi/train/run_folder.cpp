@@ -1,8 +1,11 @@
 #include "kintsugi/train/run_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/resume.h"
@@ -10,12 +13,25 @@
 
 namespace kintsugi::train {
 
+namespace {
+
+std::string machine_line() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const base::Processor processor = base::this_processor();
+  return fmt::format("{}{}, {}, {}\n", kMachineLine, base::one_line(host),
+                     processor.name.empty() ? "unnamed processor" : base::one_line(processor.name),
+                     base::counted(base::usable_cores(), "core"));
+}
+
+}  // namespace
+
 RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.settings.train.folder) {
   const std::filesystem::path config = path_ / "config.toml";
   if (resume && !std::filesystem::exists(config))
     throw base::UserError("train", "nothing to resume in \"{}\": it has no config.toml; start without --resume",
                           path_.string());
-  base::make_folders(path_);
+  made_ = base::MadeFolders(path_);
   folder_ = base::FolderIdentity(path_);
   lock_ = std::make_unique<base::FileLock>(
       path_ / ".lock",
@@ -27,6 +43,15 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
                           path_.string());
   }
   remove_end(path_);
+}
+
+RunFolder::~RunFolder() {
+  std::error_code error;
+  if (!std::filesystem::exists(path_ / "config.toml", error) && folder_.is_at(path_)) {
+    base::remove_if_possible(path_ / ".lock");
+    lock_.reset();
+  }
+  made_.remove_if_empty();
 }
 
 void RunFolder::require_there() const {
@@ -44,7 +69,7 @@ void RunFolder::save_end(const RunEnd& end) const {
 }
 
 void RunFolder::save_config(const config::Resolved& resolved) const {
-  base::write_file_atomically(path_ / "config.toml", config::to_toml(resolved));
+  base::write_file_atomically(path_ / "config.toml", config::to_toml(resolved) + machine_line());
 }
 
 }  // namespace kintsugi::train

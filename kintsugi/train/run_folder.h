@@ -10,12 +10,19 @@
 
 namespace kintsugi::train {
 
+// Below config.toml: "# trained on HOST, PROCESSOR, 8 cores".
+inline constexpr std::string_view kMachineLine = "\n# trained on ";
+
 class RunFolder {
  public:
   // Locks the folder for a new run, or to resume the one in it; then `resolved` becomes the configuration to resume
   // with. UserError if another process uses the folder, if a new run would overwrite one, or if resuming would change
   // a setting that must not change.
   RunFolder(config::Resolved& resolved, bool resume);
+  // A run that never saved its configuration leaves no folder.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
@@ -28,6 +35,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
+  base::MadeFolders made_;
   base::FolderIdentity folder_;
   std::unique_ptr<base::FileLock> lock_;
 };

@@ -146,7 +146,10 @@ Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>
   try {
     comm::run_ranks(worlds, run);
   } catch (const std::exception& e) {
-    if (folder) folder->save_end({.error = base::one_line(e.what(), 2000)});
+    try {
+      if (folder) folder->save_end({.error = base::one_line(e.what(), 2000)});
+    } catch (const base::UserError&) {  // the error that ended the run counts
+    }
     throw;
   }
   if (folder) folder->save_end({.step = outcome.step, .stop = outcome.reason});

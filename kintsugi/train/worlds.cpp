@@ -11,8 +11,10 @@ namespace kintsugi::train {
 int64_t cores_of_all(int64_t usable, int64_t of_machine) {
   const std::optional<launch::Launched> l = launch::launched();
   if (!l) return usable;
+  // Bound ranks have cores of their own, as far as the machine has so many.
   const bool bound = usable < of_machine;
-  return l->ranks * (bound ? usable : std::max<int64_t>(1, usable / l->local));
+  const int64_t here = bound ? std::min(usable * l->local, of_machine) : usable;
+  return std::max<int64_t>(1, here * l->ranks / l->local);
 }
 
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,

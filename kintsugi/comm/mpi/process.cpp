@@ -46,10 +46,13 @@ Arrival arrival_in(const std::string& text, const std::string& key, uint64_t num
 MpiProcess::MpiProcess(const WorldOptions& options)
     : time_limit(options.time_limit), folder_(options.folder), exceptions_(std::uncaught_exceptions()) {
   int is_there = 0, level = 0;
-  const base::Watchdog watchdog("comm", launch::this_process().rank, "the start of MPI", "; did all ranks start, and with the same verb?",
-                                time_limit);
+  const base::Watchdog watchdog("comm", launch::this_process().rank, "the start of MPI",
+                                "; did all ranks start, and with the same verb?", time_limit);
   check_mpi(MPI_Initialized(&is_there));
-  base::require(is_there == 0, "comm", "a second MPI world in one process");
+  if (is_there != 0)
+    throw base::UserError("comm",
+                          "MPI starts once in a process, and this command starts ranks more than once; use transport "
+                          "= \"threads\"");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));  // inherited by communicators made of it
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));

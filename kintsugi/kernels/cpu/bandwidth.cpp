@@ -18,12 +18,16 @@ double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
     std::vector<double> rates;
     const Clock::time_point begin = Clock::now();
     // From piece to piece, so that none is in a cache. The first round touches the pages.
-    for (int round = 0; round < 2 || Clock::now() - begin < std::chrono::milliseconds(50); ++round)
+    constexpr int kMostRounds = 5'000;  // where the clock stands still or goes back
+    const auto goes_on = [&](int round) {
+      return round < 2 || (round < kMostRounds && Clock::now() - begin < std::chrono::milliseconds(50));
+    };
+    for (int round = 0; goes_on(round); ++round)
       for (int64_t at = part.begin; at + kPiece <= part.end; at += kPiece) {
         const Clock::time_point start = Clock::now();
         std::memcpy(to.data() + at, from.data() + at, static_cast<size_t>(kPiece));
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (round > 0) rates.push_back(2 * static_cast<double>(kPiece) / seconds);
+        if (round > 0 && seconds > 0) rates.push_back(2 * static_cast<double>(kPiece) / seconds);
       }
     if (rates.empty()) return;
     // The median: what other programs take from some pieces does not count.
