@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 
 namespace kintsugi::report {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 class OpenFile {
  public:
   explicit OpenFile(const std::filesystem::path& path)
-      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (file_ < 0 && errno != ENOENT) fail();
   }
   ~OpenFile() {
@@ -55,6 +56,7 @@ void FollowedMetrics::begin_anew() {
 }
 
 bool FollowedMetrics::read() {
+  base::require_run_file("metrics", path_);
   const OpenFile file(path_);
   exists_ = file.is_there();
   if (!exists_) return false;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kAcross = 2000, kDown = 1000;  // the units in which curves are drawn, whatever the size on the page
 constexpr double kTicksAcross = 5, kTicksDown = 6;
+constexpr size_t kDashes = 4;     // patterns of curves: without, and d1, d2, d3
 constexpr double kFarApart = 20;  // the ratio from which on logarithms are drawn
 
 // From values to places on an axis of `length`.
@@ -149,14 +150,15 @@ class Drawing {
     for (const double tick : x_.ticks())
       labels += fmt::format("<span class=\"x\" style=\"left:{:.2f}%\">{}</span>\n", 100 * x_.place(tick) / kAcross,
                             escape_html(text(chart_.x_text, tick)));
+    labels += fmt::format("<span class=\"name-x\">{}</span>\n", escape_html(chart_.x_name));
+    if (!chart_.y_name.empty()) labels += fmt::format("<span class=\"name-y\">{}</span>\n", escape_html(chart_.y_name));
     html += fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"M0 {:g}h{:g}\"/>\n", grid, kDown,
                         kAcross);
     // What is faint lies behind all that is not.
     for (const Curve& curve : chart_.curves)
       html += line(curve, curve.faint, fmt::format("class=\"{} faint\"", look(curve)));
-    for (size_t i = 0; i < chart_.curves.size(); ++i) {
-      const Curve& curve = chart_.curves[i];
-      html += line(curve, curve.points, fmt::format("class=\"{}\"{}", look(curve), width(i)));
+    for (const Curve& curve : chart_.curves) {
+      html += line(curve, curve.points, fmt::format("class=\"{}\"", look(curve)));
       if (curve.dots) html += dots(curve);
     }
     return html + "</svg>\n" + labels + "</div>\n";
@@ -197,15 +199,11 @@ class Drawing {
     return fmt::format("<path {} d=\"{}\">{}</path>\n", attributes, path.text(), inner);
   }
 
-  // Its colour; dashed where the colours begin again.
-  static std::string look(const Curve& curve) {
-    return fmt::format("c{}{}", curve.colour % kColours, curve.colour / kColours % 2 == 1 ? " dashed" : "");
-  }
-
-  // A curve that lies over another of the same values is thinner.
-  std::string width(size_t i) const {
-    const double last = static_cast<double>(chart_.curves.size()) - 1;
-    return last < 1 ? "" : fmt::format(" style=\"stroke-width:{:.2g}\"", 4 - 2.4 * static_cast<double>(i) / last);
+  // Its colour, and a pattern of dashes by its number on the chart: of curves that lie on each other all are seen.
+  std::string look(const Curve& curve) const {
+    const auto number = static_cast<size_t>(&curve - chart_.curves.data());
+    const size_t dashes = chart_.curves.size() == 1 ? 0 : number % kDashes;
+    return fmt::format("c{}{}", curve.colour % kColours, dashes == 0 ? "" : fmt::format(" d{}", dashes));
   }
 
   static std::string text(const std::function<std::string(double)>& form, double value) {

@@ -34,7 +34,7 @@ struct Range {
 
 struct Chart {
   std::string heading, note = {};
-  std::string x_name = "step";
+  std::string x_name = "step", y_name = {};  // of the axes, with units
   std::vector<Curve> curves;
   Range x_range = {};      // in addition to that of the curves
   bool from_zero = false;  // the lower end of the axis is 0, where no value is less

@@ -34,16 +34,13 @@ TEST(LineChart, CurvesAreDrawnWhereTheirValuesAre) {
                   .from_zero = true});
   expect_whole(chart);
   // 2000 units across; 1000 down for 0 to 10.4, a margin above.
-  EXPECT_EQ(
-      count(chart,
-            "<path class=\"c0\" style=\"stroke-width:4\" d=\"M0 1000l1000-481 1000-481\"><title>a</title></path>"),
-      1u)
-      << chart;
-  EXPECT_EQ(count(chart, "<path class=\"c1\" style=\"stroke-width:1.6\" d=\"M0 519l2000 481\"><title>b</title></path>"),
-            1u)
-      << chart;
+  EXPECT_EQ(count(chart, "<path class=\"c0\" d=\"M0 1000l1000-481 1000-481\"><title>a</title></path>"), 1u) << chart;
+  EXPECT_EQ(count(chart, "<path class=\"c1 d1\" d=\"M0 519l2000 481\"><title>b</title></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<path class=\"c1 dots\" d=\"M0 519h0m2000 481h0\"></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<li>"), 2u);
+  EXPECT_EQ(count(chart, "<path class=\"c1 d1\" d=\"M0 5h22\"/>"), 1u) << chart;  // in the legend as on the chart
+  EXPECT_EQ(count(chart, "stroke-width"), 0u) << chart;
+  EXPECT_EQ(count(chart, "<span class=\"name-x\">step</span>"), 1u) << chart;
   EXPECT_EQ(count(chart, "Loss &lt;1&gt;</h3>"), 1u);
   EXPECT_EQ(count(chart, ">of a &amp; b</p>"), 1u);
   for (const char* tick : {">0<", ">2<", ">4<", ">6<", ">8<", ">10<"}) EXPECT_EQ(count(chart, tick), 2u) << tick;

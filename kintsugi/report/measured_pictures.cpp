@@ -127,28 +127,13 @@ class RankRows {
   std::string text_;
 };
 
-// The operations that take most time, of all ranks.
-std::vector<std::string> heaviest(const StepProfile& profile) {
-  std::map<std::string, double> seconds;
-  for (const RankProfile& r : profile.of_ranks)
-    for (const OperationTime& o : r.operations)
-      if (o.part == Part::compute) seconds[o.operation] += o.seconds;
-  std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, time] : seconds) sorted.push_back({time, name});
-  std::ranges::sort(sorted, std::ranges::greater());
-  std::vector<std::string> names;
-  for (const auto& [time, name] : sorted)
-    if (names.size() < kOperationColours.size()) names.push_back(name);
-  return names;
-}
-
 struct Piece {
   std::string name;
   std::string_view colour;
   double seconds = 0;
 };
 
-std::vector<Piece> pieces_of(const RankProfile& r, const std::vector<std::string>& operations) {
+std::vector<Piece> pieces_of(const RankProfile& r, std::span<const std::string> operations) {
   std::vector<Piece> pieces;
   double others = r.of(Part::compute);
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -173,8 +158,23 @@ bool has_waits(const StepProfile& profile) {
 
 }  // namespace
 
-std::string step_picture(const StepProfile& profile) {
-  const std::vector<std::string> operations = heaviest(profile);
+std::vector<std::string> heaviest_operations(std::span<const StepProfile* const> steps) {
+  std::map<std::string, double> shares;
+  for (const StepProfile* step : steps)
+    for (const RankProfile& r : step->of_ranks)
+      for (const OperationTime& o : r.operations)
+        if (o.part == Part::compute && r.seconds > 0)
+          shares[o.operation] += o.seconds / r.seconds / static_cast<double>(step->of_ranks.size());
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, share] : shares) sorted.push_back({share, name});
+  std::ranges::sort(sorted, std::ranges::greater());
+  std::vector<std::string> names;
+  for (const auto& [share, name] : sorted)
+    if (names.size() < kOperationColours.size()) names.push_back(name);
+  return names;
+}
+
+std::string step_picture(const StepProfile& profile, std::span<const std::string> operations) {
   RankRows drawing(profile, 30, 72);
   drawing.names();
   for (size_t row = 0; row < drawing.rows(); ++row) {

@@ -1,6 +1,7 @@
 // Pictures of a measured step.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,9 +9,13 @@
 
 namespace kintsugi::report {
 
+// The operations of these steps that take most time, as many as there are colours for. A step that takes longer does
+// not count more.
+std::vector<std::string> heaviest_operations(std::span<const profile::StepProfile* const> steps);
+
 // An SVG of 1000 px width: a bar for each rank, of kernels by operation, communication and waiting, as long as its
-// step.
-std::string step_picture(const profile::StepProfile& profile);
+// step. `operations`, each in a colour of its own, are the same in all pictures of a page.
+std::string step_picture(const profile::StepProfile& profile, std::span<const std::string> operations);
 
 // The same width: a row for each rank, a rectangle for each block of its queue "compute" in the colour of its work,
 // with its micro-batch if that fits, and under it a line where its transfers were under way; with tooltips. Of very

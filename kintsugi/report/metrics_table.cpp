@@ -208,6 +208,7 @@ MetricsTable parse_metrics(std::string_view text) {
 }
 
 MetricsTable read_metrics(const std::filesystem::path& path) {
+  base::require_run_file("metrics", path);
   return parse_metrics(base::read_file(path));
 }
 

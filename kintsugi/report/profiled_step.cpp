@@ -147,13 +147,13 @@ std::string schedules_of_step(const ReportRun& run) {
 
 }  // namespace
 
-std::string html_measured(const ReportRun& run) {
+std::string html_measured(const ReportRun& run, std::span<const std::string> operations) {
   const StepProfile& profile = run.measured->profile;
   std::string what = fmt::format("Step {}, as it was measured", base::group_digits(profile.step));
   if (const auto shown = std::ssize(profile.of_ranks); shown < profile.ranks)
     what += fmt::format("; {} of {} ranks", shown, base::group_digits(profile.ranks));
   if (profile.clocks > 0) what += fmt::format("; clocks of ranks agree within {}", duration(profile.clocks));
-  return html_paragraph(what + ".") + html_picture(step_picture(profile), "") + ranks_of_step(profile) +
+  return html_paragraph(what + ".") + html_picture(step_picture(profile, operations), "") + ranks_of_step(profile) +
          operations_of_step(profile) + schedules_of_step(run) + transfers_of_step(profile);
 }
 

@@ -50,6 +50,9 @@ struct ProfiledStep {
 
 struct ReportRun {
   std::string name;
+  std::string unit = "tokens";          // that the speed counts
+  std::string model = {}, data = {};    // in words
+  std::string date = {}, machine = {};  // of its last step, and on which; "" where nobody knows
   MetricsTable metrics;
   int64_t steps = 0;                   // that it is meant to do
   std::string ended = {};              // why before its last step; "" where it did not, or nobody knows

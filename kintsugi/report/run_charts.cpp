@@ -43,10 +43,11 @@ struct KnownChart {
 constexpr std::array<KnownChart, 4> kCharts = {{{"loss", "Loss", true},
                                                 {"learning_rate", "Learning rate", false, true},
                                                 {"gradient_norm", "Gradient norm", true},
-                                                {"tokens_per_second", "Speed, tokens/s", true, true, count_text}}};
+                                                {"tokens_per_second", "Speed", true, true, count_text}}};
 // They have a chart of their own, or say the same as one that has.
 constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_second", "peak_share", "memory_bytes",
                                                        "seconds"};
+constexpr std::string_view kLoss = "loss", kSpeed = "tokens_per_second";
 constexpr std::string_view kValidation = "validation_loss";  // and "validation_loss.DOMAIN"
 
 size_t half_of_mean(size_t points) {
@@ -84,6 +85,11 @@ std::string name_in_legend(std::span<const MeasuredRun> runs, size_t run) {
   return runs.size() == 1 ? "" : runs[run].name;
 }
 
+// That of cross entropies; a squared error has that of the data.
+std::string loss_unit(std::span<const MeasuredRun> runs) {
+  return runs[0].unit == "samples" ? "" : "nats";
+}
+
 // All charts by step begin and end alike.
 Chart empty_chart(std::span<const MeasuredRun> runs, std::string_view heading) {
   Chart chart = {.heading = std::string(heading), .curves = {}, .x_text = step_text};
@@ -98,6 +104,7 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
   Chart chart = empty_chart(runs, known.heading);
   chart.from_zero = known.from_zero;
   chart.y_text = known.y_text;
+  chart.y_name = known.key == kLoss ? loss_unit(runs) : known.key == kSpeed ? runs[0].unit + "/s" : "";
   for (size_t i = 0; i < runs.size(); ++i) {
     const Measure& measure = runs[i].metrics->measure(known.key);
     chart.curves.push_back(curve_of(name_in_legend(runs, i), i, measure.steps, measure.values, known.noisy));
@@ -108,7 +115,7 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
 
 // Where the fall of the first steps is left out, and what is learned later can be seen.
 Chart second_half(std::span<const MeasuredRun> runs) {
-  Chart chart = {.heading = "Loss, second half", .curves = {}, .x_text = step_text};
+  Chart chart = {.heading = "Loss, second half", .y_name = loss_unit(runs), .curves = {}, .x_text = step_text};
   double last = 0;
   for (const MeasuredRun& run : runs) last = std::max(last, static_cast<double>(run.metrics->last_step));
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -126,6 +133,7 @@ Chart second_half(std::span<const MeasuredRun> runs) {
 // The loss of all data, in the colour of its run, and of each domain that is measured apart.
 Chart validation_chart(std::span<const MeasuredRun> runs) {
   Chart chart = empty_chart(runs, "Validation loss");
+  chart.y_name = loss_unit(runs);
   std::set<std::string> keys;
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)
@@ -162,7 +170,8 @@ double tokens_per_step(const MetricsTable& metrics) {
 }
 
 Chart chart_by_tokens(std::span<const MeasuredRun> runs) {
-  Chart chart = {.heading = "Loss by tokens", .x_name = "tokens", .curves = {}, .x_text = count_text};
+  Chart chart = {
+      .heading = "Loss by tokens", .x_name = "tokens", .y_name = loss_unit(runs), .curves = {}, .x_text = count_text};
   for (size_t i = 0; i < runs.size(); ++i) {
     const Measure& loss = runs[i].metrics->measure("loss");
     const std::vector<double> tokens = tokens_at(*runs[i].metrics, loss);

@@ -10,6 +10,7 @@ namespace kintsugi::report {
 
 struct MeasuredRun {
   std::string name;
+  std::string unit = "tokens";  // that the speed counts
   const MetricsTable* metrics = nullptr;
 };
 

@@ -8,6 +8,7 @@
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/html.h"
+#include "kintsugi/report/measured_pictures.h"
 #include "kintsugi/report/planned_run.h"
 #include "kintsugi/report/profiled_step.h"
 #include "kintsugi/report/run_charts.h"
@@ -17,8 +18,35 @@
 namespace kintsugi::report {
 namespace {
 
+// The one text that all runs have, or those that they have.
+template <typename F>
+std::string of_all(std::span<const ReportRun> runs, const F& text) {
+  std::vector<std::string> texts;
+  for (const ReportRun& run : runs)
+    if (std::ranges::find(texts, text(run)) == texts.end() && !text(run).empty()) texts.push_back(text(run));
+  constexpr size_t kMost = 3;
+  const size_t more = texts.size() > kMost ? texts.size() - kMost : 0;
+  texts.resize(texts.size() - more);
+  return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+}
+
+// What was trained.
 std::string title_of(std::span<const ReportRun> runs) {
-  return runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
+  const std::string model = of_all(runs, [](const ReportRun& run) { return run.model; });
+  const std::string name = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
+  return model.empty() ? name : fmt::format("{}: {}", name, model);
+}
+
+// On what, when and where.
+std::string subtitle_of(std::span<const ReportRun> runs) {
+  std::string text;
+  const auto add = [&](std::string_view what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : " \u00b7 ", what, value);
+  };
+  add("data ", of_all(runs, [](const ReportRun& run) { return run.data; }));
+  add("", of_all(runs, [](const ReportRun& run) { return run.date; }));
+  add("on ", of_all(runs, [](const ReportRun& run) { return run.machine; }));
+  return text.empty() ? "" : fmt::format("<p class=\"note\">{}</p>\n", escape_html(text));
 }
 
 std::string warnings_list(std::span<const ReportRun> runs) {
@@ -32,7 +60,7 @@ std::string warnings_list(std::span<const ReportRun> runs) {
 
 std::string charts_of(std::span<const ReportRun> runs) {
   std::vector<MeasuredRun> measured;
-  for (const ReportRun& run : runs) measured.push_back({run.name, &run.metrics});
+  for (const ReportRun& run : runs) measured.push_back({run.name, run.unit, &run.metrics});
   return html_charts(measured);
 }
 
@@ -49,18 +77,23 @@ std::string plans_of(std::span<const ReportRun> runs) {
     else
       plans.push_back({std::move(html), {run.name}});
   }
-  std::string sections;
+  if (plans.size() == 1) return html_section("Plan", plans[0].first);
+  std::string all;
   for (const auto& [html, names] : plans)
-    sections += html_section(plans.size() == 1 ? "Plan" : fmt::format("Plan of {}", fmt::join(names, ", ")), html);
-  return sections;
+    all += html_details(fmt::format("Plan of {}", fmt::join(names, ", ")), html, false);
+  return html_section("Plans", all);
 }
 
 std::string measured_of(std::span<const ReportRun> runs) {
+  std::vector<const profile::StepProfile*> steps;
+  for (const ReportRun& run : runs)
+    if (run.measured) steps.push_back(&run.measured->profile);
+  const std::vector<std::string> operations = heaviest_operations(steps);
   std::string sections;
   for (const ReportRun& run : runs)
     if (run.measured && !run.measured->profile.of_ranks.empty())
-      sections +=
-          html_section("Where the time of a step went" + (runs.size() == 1 ? "" : ": " + run.name), html_measured(run));
+      sections += html_section("Where the time of a step went" + (runs.size() == 1 ? "" : ": " + run.name),
+                               html_measured(run, operations));
   return sections;
 }
 
@@ -82,9 +115,10 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
 }
 
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
-  const std::string body = warnings_list(runs) + html_summary(runs) + html_section("Curves", charts_of(runs)) +
-                           html_texts(runs) + html_section("Configuration", html_settings(runs)) + plans_of(runs) +
-                           measured_of(runs) + fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
+  const std::string body = subtitle_of(runs) + warnings_list(runs) + html_ranking(runs) + html_summary(runs) +
+                           html_section("Curves", charts_of(runs)) + html_texts(runs) +
+                           html_section("Configuration", html_settings(runs)) + plans_of(runs) + measured_of(runs) +
+                           fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -49,14 +50,14 @@ std::string loss_text(const ReportRun& run) {
   const std::vector<double> last = finite({loss.end() - static_cast<std::ptrdiff_t>(count), loss.end()});
   if (last.empty()) return "not finite";
   const double mean = std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(last.size());
-  const std::string text = base::format_fixed(mean, 4);
+  const std::string text = base::format_loss(mean);
   return count == 1 ? text
                     : fmt::format("{} (mean of {} steps)", text, base::group_digits(static_cast<int64_t>(count)));
 }
 
 std::string last_validation_text(const ReportRun& run) {
   const std::vector<double>& loss = run.metrics.measure("validation_loss").values;
-  return loss.empty() ? "" : std::isfinite(loss.back()) ? base::format_fixed(loss.back(), 4) : "not finite";
+  return loss.empty() ? "" : std::isfinite(loss.back()) ? base::format_loss(loss.back()) : "not finite";
 }
 
 std::string best_validation_text(const ReportRun& run) {
@@ -65,7 +66,7 @@ std::string best_validation_text(const ReportRun& run) {
   for (size_t i = 0; i < loss.values.size(); ++i)
     if (std::isfinite(loss.values[i]) && (!best || loss.values[i] < loss.values[*best])) best = i;
   if (!best) return "";
-  return fmt::format("{} at step {}", base::format_fixed(loss.values[*best], 4),
+  return fmt::format("{} at step {}", base::format_loss(loss.values[*best]),
                      base::group_digits(static_cast<int64_t>(loss.steps[*best])));
 }
 
@@ -126,7 +127,7 @@ const std::vector<Fact>& facts() {
       {"validation loss, best", best_validation_text},
       {"validation loss, last", last_validation_text},
       {"gradient norm, median", norm_text},
-      {"speed, median", [](const ReportRun& run) { return rate_text(run, "tokens_per_second", "tokens/s"); }},
+      {"speed, median", [](const ReportRun& run) { return rate_text(run, "tokens_per_second", run.unit + "/s"); }},
       {"arithmetic, median", arithmetic_text},
       {"time in steps", time_text},
       {"parameters", parameters_text},
@@ -182,6 +183,42 @@ std::string html_summary(std::span<const ReportRun> runs) {
     if (any) table.rows.push_back(std::move(row));
   }
   return html_table(table);
+}
+
+std::string html_ranking(std::span<const ReportRun> runs) {
+  if (runs.size() < 2) return "";
+  constexpr size_t kMostDiffering = 6;
+  const auto last = [](const ReportRun& run, std::string_view key) {
+    const std::vector<double>& values = run.metrics.measure(key).values;
+    return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back();
+  };
+  const bool validated =
+      std::ranges::any_of(runs, [&](const ReportRun& run) { return std::isfinite(last(run, "validation_loss")); });
+  const std::string_view key = validated ? "validation_loss" : "loss";
+  std::vector<size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    const double x = last(runs[a], key), y = last(runs[b], key);
+    return std::isfinite(x) && (!std::isfinite(y) || x < y);
+  });
+  const ReportRun& best = runs[order[0]];
+  Table table = {.align = "llrl", .head = {"", "run", validated ? "last validation loss" : "last loss", "differs in"}};
+  for (size_t n = 0; n < order.size(); ++n) {
+    const ReportRun& run = runs[order[n]];
+    std::string differs;
+    size_t count = 0;
+    for (size_t i = 0; i < run.settings.size() && i < best.settings.size(); ++i) {
+      if (run.settings[i].value == best.settings[i].value || run.settings[i].name == "train.folder") continue;
+      if (++count <= kMostDiffering)
+        differs += fmt::format("{}{} = {}", differs.empty() ? "" : ", ", run.settings[i].name, run.settings[i].value);
+    }
+    if (count > kMostDiffering)
+      differs += fmt::format(", and {} more", base::counted(static_cast<int64_t>(count - kMostDiffering), "key"));
+    const double loss = last(run, key);
+    table.rows.push_back(
+        {fmt::format("{}", n + 1), run.name, std::isfinite(loss) ? base::format_loss(loss) : "none", differs});
+  }
+  return html_heading("Ranking") + html_table(table);
 }
 
 std::string html_settings(std::span<const ReportRun> runs) {

@@ -50,7 +50,7 @@ summary { cursor: pointer; font-size: 0.95rem; }
 figure { margin: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem 2rem; }
 .chart h3 { margin: 0 0 0.1rem; }
-.plot { position: relative; height: 15rem; margin: 0.6rem 1.2rem 1.6rem 3.6rem; font-size: 0.78rem; color: var(--soft);
+.plot { position: relative; height: 15rem; margin: 1.5rem 1.2rem 2.6rem 3.6rem; font-size: 0.78rem; color: var(--soft);
   font-variant-numeric: tabular-nums; }
 .plot svg { display: block; width: 100%; height: 100%; overflow: visible; }
 .plot path { fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linejoin: round;
@@ -59,17 +59,21 @@ figure { margin: 0; }
 .plot .axis { stroke: var(--soft); stroke-width: 1; }
 .plot .faint { stroke-width: 1; stroke-opacity: 0.4; }
 .plot .dots { stroke-width: 6; }
-.plot .dashed { stroke-dasharray: 6 4; }
+.plot .d1, .legend .d1 { stroke-dasharray: 9 5; }
+.plot .d2, .legend .d2 { stroke-dasharray: 2.5 4; }
+.plot .d3, .legend .d3 { stroke-dasharray: 11 4 2.5 4; }
 .plot .lost { stroke: var(--bad); stroke-width: 1.5; }
 .plot span { position: absolute; white-space: nowrap; line-height: 1; }
 .plot .y { right: 100%; padding-right: 0.4rem; transform: translateY(-50%); }
 .plot .x { top: 100%; padding-top: 0.4rem; transform: translateX(-50%); }
+.plot .name-x { top: 100%; right: 0; padding-top: 1.4rem; }
+.plot .name-y { bottom: 100%; left: -3.4rem; padding-bottom: 0.45rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin: 0; padding: 0; list-style: none;
   font-size: 0.85rem; }
 .legend li { display: flex; align-items: center; gap: 0.4rem; overflow-wrap: anywhere; }
 .legend svg { flex: none; width: 1.4rem; height: 0.7rem; }
 .legend path { fill: none; stroke: currentColor; stroke-width: 2.5; }
-.legend .dashed { stroke-dasharray: 6 4; }
+.legend .box { stroke-width: 10; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
 .c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
 .picture { margin: 0.75rem 0; }

@@ -56,9 +56,11 @@ std::vector<double> moving_mean(std::span<const double> y, size_t half) {
   double sum = 0, finite = 0;
   size_t begin = 0, end = 0;  // of what is in the sum
   for (size_t i = 0; i < y.size(); ++i) {
-    for (; end < std::min(i + half + 1, y.size()); ++end)
+    // Near the ends as many on both sides, so that the curve begins and ends where the values do.
+    const size_t side = std::min({half, i, y.size() - 1 - i});
+    for (; end < i + side + 1; ++end)
       if (std::isfinite(y[end])) sum += y[end], ++finite;
-    for (; begin + half < i; ++begin)
+    for (; begin < i - side; ++begin)
       if (std::isfinite(y[begin])) sum -= y[begin], --finite;
     means.push_back(finite > 0 ? sum / finite : kGap);
   }

@@ -91,7 +91,7 @@ TEST(Thin, PlacesNeedNotBeEven) {
 
 TEST(Thin, MovingMean) {
   const std::vector<double> y = {1, 2, 3, kNan, 5, 6};
-  EXPECT_EQ(moving_mean(y, 1), (std::vector<double>{1.5, 2, 2.5, 4, 5.5, 5.5}));
+  EXPECT_EQ(moving_mean(y, 1), (std::vector<double>{1, 2, 2.5, 4, 5.5, 6}));
   EXPECT_EQ(moving_mean(std::vector<double>{1, 2}, 0), (std::vector<double>{1, 2}));
   EXPECT_TRUE(std::isnan(moving_mean(std::vector{kNan, kNan, 1.0}, 1)[0]));
   EXPECT_TRUE(moving_mean({}, 3).empty());

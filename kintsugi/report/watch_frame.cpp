@@ -67,7 +67,7 @@ std::string digits(int64_t number) {
 }
 
 std::string fixed(double value) {
-  return std::isfinite(value) ? base::format_fixed(value, 4) : "not finite";
+  return std::isfinite(value) ? base::format_loss(value) : "not finite";
 }
 
 std::string named(std::string_view name, const Measure& m, std::string (*text)(double)) {
@@ -201,8 +201,8 @@ class Frame {
     return best ? fmt::format("best {} at step {}", fixed(v.values[*best]), digits(std::llround(v.steps[*best]))) : "";
   }
   std::string speed() const {
-    return named("", m_.measure("tokens_per_second"), [](double x) { return base::format_rate(x, "tokens/s"); })
-        .substr(m_.measure("tokens_per_second").values.empty() ? 0 : 1);
+    const std::vector<double>& speeds = m_.measure("tokens_per_second").values;
+    return speeds.empty() ? "" : base::format_rate(speeds.back(), run_.unit + "/s");
   }
   std::string arithmetic() const {
     const Measure& share = m_.measure("peak_share");
@@ -279,7 +279,7 @@ class Frame {
     draw_chart(canvas_, chart, curves);
     if (!two) return;
     const std::array<std::pair<std::string_view, std::string_view>, 3> others = {
-        {{"learning_rate", "learning rate"}, {"gradient_norm", "gradient norm"}, {"tokens_per_second", "tokens/s"}}};
+        {{"learning_rate", "learning rate"}, {"gradient_norm", "gradient norm"}, {"tokens_per_second", speed_unit_}}};
     const int each = std::max(3, rows / 3);
     chart.column = wide + 2;
     chart.columns = look_.columns - chart.column;
@@ -373,7 +373,7 @@ class Frame {
                                                                                    {"validation_loss", "validation"},
                                                                                    {"learning_rate", "learning rate"},
                                                                                    {"gradient_norm", "gradient"},
-                                                                                   {"tokens_per_second", "tokens/s"}}};
+                                                                                   {"tokens_per_second", speed_unit_}}};
     const auto steps = std::span(m_.measure("loss").steps);
     const auto shown = steps.last(std::min(steps.size(), static_cast<size_t>(rows - 1)));
     int right = 9;
@@ -402,6 +402,7 @@ class Frame {
   }
 
   const WatchedRun& run_;
+  const std::string speed_unit_ = run_.unit + "/s";
   const MetricsTable& m_;
   const WatchLook& look_;
   TextCanvas canvas_;

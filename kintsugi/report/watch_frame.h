@@ -16,8 +16,9 @@ namespace kintsugi::report {
 struct WatchedRun {
   std::string name;  // its folder
   const MetricsTable* metrics = nullptr;
-  int64_t steps = 0;       // to do
-  std::string ranks = {};  // "4 ranks: pipe 2, data 2"
+  int64_t steps = 0;            // to do
+  std::string ranks = {};       // "4 ranks: pipe 2, data 2"
+  std::string unit = "tokens";  // that the speed counts
   // The step that was measured last on all of them; null: none was.
   const profile::StepProfile* measured = nullptr;
   double quiet_seconds = 0;                // since metrics.jsonl grew
