@@ -6,6 +6,7 @@
 
 #include "app/program_of.h"
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
@@ -86,7 +87,7 @@ void add_fastest_layout(config::Resolved config, RunOptions& options) {
       cluster.device.threads > 0 ? static_cast<int64_t>(cluster.device.threads) : given.parallel.threads;
   for (std::string& set : differences(given, fastest)) options.sets.push_back(std::move(set));
   if (!several || launched->rank == 0)
-    fmt::print("layout: {}: {} a step is planned\n", in_words(best.candidate), base::format_seconds(best.time.seconds));
+    write_out("layout: {}: {} a step is planned\n", in_words(best.candidate), base::format_seconds(best.time.seconds));
 }
 
 }  // namespace kintsugi::app

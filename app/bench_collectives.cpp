@@ -78,6 +78,10 @@ void bench_collectives(const BenchOptions& o) {
   double memory = 0;
   Progress progress("measuring");
   try {
+    if (worlds[0]->size() == 1)
+      throw base::UserError("bench",
+                            "collectives are measured between ranks, and there is one; start it with mpirun -n 2, or "
+                            "use --transport threads --ranks 2");
     require_same_start(worlds, "bench", "bench collectives");
     comm::run_ranks(worlds, [&](comm::World& world) {
       const double bytes = memory_of_all(world);
@@ -97,8 +101,8 @@ void bench_collectives(const BenchOptions& o) {
   }
   progress.finish();
   if (worlds[0]->rank() != 0) return;
-  fmt::print("{} ranks over {}; copying, their memory reads and writes {}\n{}", worlds[0]->size(),
-             worlds[0]->backend().name, base::format_rate(memory, "B/s"), collectives_table(times, memory));
+  write_out("{} over {}; copying, their memory reads and writes {}\n{}", base::counted(worlds[0]->size(), "rank"),
+            worlds[0]->backend().name, base::format_rate(memory, "B/s"), collectives_table(times, memory));
   if (!o.into.empty()) {
     calibrate::add_transfers(cluster, times);
     write_measured_cluster(o.into, cluster);

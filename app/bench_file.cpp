@@ -7,6 +7,7 @@
 
 #include "app/outputs.h"
 #include "app/shell_word.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/simulate/write_cluster.h"
@@ -31,8 +32,8 @@ void require_into(const std::string& path) {
 
 void write_measured_cluster(const std::string& path, const simulate::Cluster& cluster) {
   base::write_output(path, "# Measured by kintsugi bench.\n" + to_toml(cluster));
-  fmt::print("written to {}: {} kernels and {} transfers\n", path, cluster.measured.kernels.size(),
-             cluster.measured.transfers.size());
+  write_out("written to {}: {} kernels and {} transfers\n", path, cluster.measured.kernels.size(),
+            cluster.measured.transfers.size());
 }
 
 }  // namespace kintsugi::app

@@ -86,11 +86,11 @@ void bench_machine(const BenchOptions& o) {
   if (devices.ranks > 1) calibrate::add_transfers(cluster, thread_collectives(devices.ranks, progress));
   progress.finish();
   const base::Processor processor = base::this_processor();
-  fmt::print("{}, {} core{} usable, {}\n{}", processor.name.empty() ? "unnamed processor" : processor.name, cores,
-             cores == 1 ? "" : "s", kernels::cpu::simd_target(), cores_table(rates));
-  fmt::print("a device: {} thread{}, {} at once; kernels of layers from {} to {} wide\n{}", devices.threads,
-             devices.threads == 1 ? "" : "s", devices.ranks, kRuns[0].embed, std::rbegin(kRuns)->embed,
-             kernels_table(cluster.measured.kernels, cluster.device));
+  write_out("{}, {} core{} usable, {}\n{}", processor.name.empty() ? "unnamed processor" : processor.name, cores,
+            cores == 1 ? "" : "s", kernels::cpu::simd_target(), cores_table(rates));
+  write_out("a device: {} thread{}, {} at once; kernels of layers from {} to {} wide\n{}", devices.threads,
+            devices.threads == 1 ? "" : "s", devices.ranks, kRuns[0].embed, std::rbegin(kRuns)->embed,
+            kernels_table(cluster.measured.kernels, cluster.device));
   if (!o.into.empty()) write_measured_cluster(o.into, cluster);
   require_printed();
 }

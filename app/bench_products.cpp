@@ -64,9 +64,9 @@ void bench_products(const BenchOptions& o) {
          progress.count(done, all, "steps");
        }});
   progress.finish();
-  fmt::print("kernels of {} rank{} at once, {} thread{} each, the mean of their calls\n{}", s.parallel.ranks,
-             s.parallel.ranks == 1 ? "" : "s", s.parallel.threads, s.parallel.threads == 1 ? "" : "s",
-             kernels_table(kernels, limits));
+  write_out("kernels of {} rank{} at once, {} thread{} each, the mean of their calls\n{}", s.parallel.ranks,
+            s.parallel.ranks == 1 ? "" : "s", s.parallel.threads, s.parallel.threads == 1 ? "" : "s",
+            kernels_table(kernels, limits));
   if (!o.into.empty()) {
     calibrate::add_kernels(cluster, kernels);
     write_measured_cluster(o.into, cluster);

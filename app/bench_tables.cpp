@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "app/fold.h"
 #include "app/table.h"
 #include "kintsugi/base/format.h"
 
@@ -40,7 +41,7 @@ std::string rows_of(std::vector<MeasuredKernel> kernels, const simulate::Device&
          fmt::format("{:.0f}% {}", 100 * std::max(arithmetic, memory), arithmetic >= memory ? "flops" : "memory")});
   }
   const size_t shown = cells.size() - 1;
-  return table(cells) +
+  return table_within(kColumns, cells) +
          (shown < kernels.size() ? fmt::format("  and {} that take less\n", kernels.size() - shown) : std::string());
 }
 
@@ -57,7 +58,7 @@ std::string cores_table(const std::vector<calibrate::CoreRates>& rates) {
   for (const calibrate::CoreRates& r : rates)
     cells.push_back({fmt::format("{}", r.cores), base::format_rate(r.fp32, "FLOP/s"),
                      base::format_rate(r.bf16, "FLOP/s"), base::format_rate(r.memory, "B/s")});
-  return table(cells);
+  return table_within(kColumns, cells);
 }
 
 std::string kernels_table(const std::vector<MeasuredKernel>& kernels, const simulate::Device& limits) {
@@ -78,7 +79,7 @@ std::string collectives_table(const std::vector<calibrate::CollectiveTime>& time
                      moved > 0 ? base::format_rate(sent_bytes(t.operation, t.ranks, bytes) / t.seconds, "B/s") : "",
                      moved > 0 ? fmt::format("{:.0f}%", 100 * moved / t.seconds / memory) : ""});
   }
-  return table(cells);
+  return table_within(kColumns, cells);
 }
 
 }  // namespace kintsugi::app

@@ -104,9 +104,7 @@ class History {
     for (const Said& s : said) list.push_back({s.role, s.content});
     return list;
   }
-  void encode(const std::string& text, bool first) {
-    first ? tokenizer_.encode(text, ids_) : tokenizer_.encode_continued(text, ids_);
-  }
+  void encode(const std::string& text, bool first) { text::encode_chat(tokenizer_, text, first, ids_); }
 
   const ChatTemplate& chat_;
   const text::Tokenizer& tokenizer_;
@@ -121,7 +119,7 @@ class Answer {
   Answer(const ChatTemplate& chat, const text::Tokenizer& tokenizer, int64_t length)
       : ends_(tokenizer.stops()), length_(length), decoder_(tokenizer), stop_({std::string(chat.stop)}) {
     for (const int32_t end : ends_)
-      if (tokenizer.decode(std::span(&end, 1)) == chat.stop) stop_id_ = end;
+      if (text::stop_token(tokenizer, chat) == end || tokenizer.decode(std::span(&end, 1)) == chat.stop) stop_id_ = end;
   }
 
   // Whether it goes on.
@@ -149,7 +147,7 @@ class Answer {
  private:
   void say(const std::string& part) {
     text_ += part;
-    print_at_once(part);
+    print_model_text(part);
   }
 
   std::vector<int32_t> ends_;
@@ -200,7 +198,7 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   const bool terminal = model.leads() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   if (terminal)
     print_at_once(fmt::format("{} in the format {}. Ctrl-C ends an answer, {} begins again, {} or Ctrl-D ends.\n",
-                              model.folder().string(), chat->name, kNew, kQuit));
+                              base::one_line(model.folder().string()), chat->name, kNew, kQuit));
   evaluate::SampleOptions sample = o.sample;
   sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
   History history(*chat, *model.tokenizer(), o.system);

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/fold.h"
 #include "app/program_of.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
@@ -14,26 +16,52 @@
 namespace kintsugi::app {
 namespace {
 
+// What was found, as comments of the file that follows.
+std::string summary_of(const config::Resolved& resolved) {
+  if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty())
+    return fmt::format("# NOT checked: the program, since {} {} not set, and [data] train is not given\n",
+                       fmt::join(open, ", "), open.size() == 1 ? "is" : "are");
+  const std::vector<program::Program> stages = programs_of(resolved.settings);
+  std::string text;
+  if (resolved.settings.data.train.empty()) text += "# NOT checked: the data, since [data] train is not given\n";
+  text +=
+      "# the program is valid: every buffer is written before it is read, and not\n# overwritten before its last use\n";
+  if (const std::string why = exchange::why_not_exported(resolved.settings.model); !why.empty())
+    text += fmt::format("# no Hugging Face folder can be written of this model: {}\n", why);
+  for (const program::Program& p : stages) {
+    if (stages.size() > 1) text += fmt::format("# stage {}\n", p.stage);
+    const std::string totals = program::print_totals(p);
+    for (size_t begin = 0, end; (end = totals.find('\n', begin)) != std::string::npos; begin = end + 1)
+      text += fmt::format("# {}\n", totals.substr(begin, end - begin));
+  }
+  return text;
+}
+
+// Comments that are too long go on below themselves.
+std::string within_columns(const std::string& toml) {
+  std::string text;
+  for (size_t begin = 0, end; (end = toml.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = toml.substr(begin, end - begin);
+    const size_t comment = line.rfind("  # ");
+    if (std::ssize(line) <= kColumns || comment == line.npos || comment + 40 > static_cast<size_t>(kColumns)) {
+      text += line + "\n";
+      continue;
+    }
+    const size_t at = comment + 4;
+    std::string folded = fold(line.substr(at), kColumns, static_cast<int>(at));
+    const std::string indent = "\n" + std::string(at, ' ');
+    for (size_t next = 0; (next = folded.find(indent, next)) != std::string::npos; next += indent.size())
+      folded[next + indent.size() - 2] = '#';
+    text += line.substr(0, at) + folded + "\n";
+  }
+  return text;
+}
+
 void run(const RunOptions& options) {
   config::Resolved resolved = read_run(options);
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
-  fmt::print("{}", config::to_toml(resolved));
-  if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty()) {
-    fmt::print("\n# the program is not checked: {} {} not set, and [data] train is not given\n", fmt::join(open, ", "),
-               open.size() == 1 ? "is" : "are");
-    return;
-  }
-  if (const std::string why = exchange::why_not_exported(resolved.settings.model); !why.empty())
-    fmt::print("\n# no Hugging Face folder can be written of this model: {}\n", why);
-  const std::vector<program::Program> stages = programs_of(resolved.settings);
-  fmt::print(
-      "\n# the program is valid: every buffer is written before it is read, and not overwritten before its last use\n");
-  for (const program::Program& p : stages) {
-    if (stages.size() > 1) fmt::print("# stage {}\n", p.stage);
-    const std::string totals = program::print_totals(p);
-    for (size_t begin = 0, end; (end = totals.find('\n', begin)) != std::string::npos; begin = end + 1)
-      fmt::print("# {}\n", totals.substr(begin, end - begin));
-  }
+  const std::string summary = summary_of(resolved);
+  write_out("{}\n{}", summary, within_columns(config::to_toml(resolved)));
 }
 
 }  // namespace

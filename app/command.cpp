@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "app/fold.h"
@@ -16,6 +18,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/memory.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::app {
 namespace {
@@ -69,6 +72,19 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+// "--output" of "-o,--output".
+std::string first_name(const CLI::Option& option) {
+  return option.get_lnames().empty() ? "-" + option.get_snames().front() : "--" + option.get_lnames().front();
+}
+
+// What was wanted by those who give a verb more than it takes.
+struct TooMany {
+  std::string_view verb, instead;
+};
+constexpr TooMany kTooMany[] = {
+    {"kintsugi compare", "kintsugi report RUN RUN shows several runs on one page"},
+};
+
 // The candidate that was meant, or "".
 std::string meant(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string best = base::nearest(word, candidates);
@@ -94,12 +110,26 @@ std::string unexpected(const CLI::App& command) {
                        near.empty() ? fmt::format("there are {}", fmt::join(verb_names(command), ", "))
                                     : fmt::format("did you mean \"{}\"?", near));
   }
+  for (const TooMany& row : kTooMany)
+    if (name == row.verb) return fmt::format("[{}] \"{}\" is an unexpected argument; {}", name, shown, row.instead);
   return fmt::format("[{}] \"{}\" is an unexpected argument; see {} --help", name, shown, name);
+}
+
+constexpr std::chrono::seconds kForFirstRank{2};
+
+// Of this process, if a launcher started it as one of several; else 0.
+int launched_rank() {
+  try {
+    const auto launched = launch::launched();
+    return launched && launched->ranks > 1 ? launched->rank : 0;
+  } catch (const base::UserError&) {  // the variables of a launcher that contradict each other
+    return 0;
+  }
 }
 
 // What the user wrote may be long; what we say stands at the beginning and at the end.
 std::string line_of(std::string_view text) {
-  constexpr size_t kLongest = 2000;
+  constexpr size_t kLongest = 400;
   return base::without_middle(base::one_line(text, std::string_view::npos), kLongest);
 }
 
@@ -128,6 +158,21 @@ Verb Command::add_verb(const char* name, const std::string& what) {
   verb->group("Verbs");
   verb->footer("");  // not that of the command, which it would have otherwise
   return Verb(*verb);
+}
+
+std::vector<VerbPage> Command::pages() const {
+  std::vector<VerbPage> pages;
+  for (const CLI::App* verb : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    VerbPage& page = pages.emplace_back(VerbPage{verb->get_name(), verb->get_description(), {}, {}});
+    for (const CLI::Option* option : verb->get_options()) {
+      const bool argument = option->get_lnames().empty() && option->get_snames().empty();
+      const bool takes = option->get_items_expected_max() > 0;
+      (argument ? page.arguments : page.options)
+          .push_back({argument ? option->get_name() : first_name(*option), takes ? option->get_type_name() : "",
+                      option->get_description()});
+    }
+  }
+  return pages;
 }
 
 Failure describe(const std::exception& error) {
@@ -160,6 +205,12 @@ void Command::parse(std::span<const std::string> args, std::ostream& out, std::o
 
 int Command::run(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   const auto fail = [&err](const Failure& failure) {
+    // Of ranks that are processes and meet the same error, the first prints it, and its launcher ends the others.
+    if (const int rank = launched_rank(); rank > 0) {
+      std::this_thread::sleep_for(kForFirstRank);
+      err << "error: rank " << rank << ": " << failure.text << std::endl;
+      return failure.code;
+    }
     err << "error: " << failure.text << std::endl;
     return failure.code;
   };

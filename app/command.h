@@ -5,11 +5,22 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "app/verb.h"
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::app {
+
+struct OptionPage {
+  std::string name;   // "--length", or that of an argument, "run.toml"
+  std::string value;  // what it takes, "INT"; "": nothing
+  std::string what;
+};
+struct VerbPage {
+  std::string name, what;
+  std::vector<OptionPage> arguments, options;
+};
 
 class Command;
 using AddVerb = void (*)(Command& kintsugi);
@@ -21,6 +32,9 @@ class Command {
   ~Command();
 
   Verb add_verb(const char* name, const std::string& what);
+
+  // What the pages of --help are made of, for other forms of them.
+  std::vector<VerbPage> pages() const;
 
   // Parses `args` (without the program's name) and runs the verb. Help and version go to `out`. An error is one line on
   // `err`: "error: [where] what". Returns the exit code: 0; 1 for an error of the input or the machine; 2 for a bug of

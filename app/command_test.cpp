@@ -139,7 +139,7 @@ TEST(Command, Keys) {
   for (const std::string& page : {all.out, model.out, run({"check", "--keys", "train"}).out,
                                   run({"check", "--keys", "parallel"}).out, run({"check", "--help"}).out}) {
     std::istringstream lines(page);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   }
   expect_error({"check", "--keys", "warmup"}, 1,
                "[keys] \"warmup\" is neither a section of run.toml nor a key; did you mean train.warmup_steps?");

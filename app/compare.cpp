@@ -65,9 +65,9 @@ void run(const CompareOptions& o) {
   progress.finish();
   if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
   const std::string on = compile::on_a_device(s) ? fmt::format(" on device {}", name_of(compile::device_of(s))) : "";
-  fmt::print("{}{} compared with one rank{}: {}{}, {}\ntolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh, on,
-             on.empty() ? "" : " of the processor", s.train.dtype, compile::takes_tf32(s) ? " with TF32" : "",
-             o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance, train::print(c));
+  write_out("{}{} compared with one rank{}: {}{}, {}\ntolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh, on,
+            on.empty() ? "" : " of the processor", s.train.dtype, compile::takes_tf32(s) ? " with TF32" : "",
+            o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance, train::print(c));
   require_printed();
   if (c.first()) throw base::UserError("compare", "{} differs from one rank", c.mesh);
 }

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "app/fold.h"
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -23,13 +25,14 @@ void print_cuda() {
     const int count = device::open_device("cuda")->count();
     for (int number = 0; number < count; ++number) {
       const device::Properties p = device::open_device("cuda", number)->properties();
-      fmt::print("cuda      {}: {}, {} multiprocessors of generation {}.{}, {}\n", number, p.name, p.processors,
-                 p.major, p.minor, memory_of(p));
+      write_out("cuda      {}: {}, {} multiprocessors of generation {}.{}, {}\n", number, p.name, p.processors, p.major,
+                p.minor, memory_of(p));
     }
   } catch (const base::UserError& error) {
     const std::string_view what = error.what();
     const size_t at = what.find("] ");
-    fmt::print("cuda      not available: {}\n", at == what.npos ? what : what.substr(at + 2));
+    const std::string why(at == what.npos ? what : what.substr(at + 2));
+    write_out("cuda      {}\n", fold("not available: " + why, kColumns, 10));
   }
 }
 
@@ -46,9 +49,9 @@ void add_devices(Command& kintsugi) {
     require_one_process("devices");
     const base::Processor processor = base::this_processor();
     const int64_t cores = base::usable_cores();
-    fmt::print("cpu       {}, {} core{} usable\n", processor.name.empty() ? "unnamed" : processor.name, cores,
-               cores == 1 ? "" : "s");
-    fmt::print("emulated  on the processor\n");
+    write_out("cpu       {}, {} core{} usable\n", processor.name.empty() ? "unnamed" : processor.name, cores,
+              cores == 1 ? "" : "s");
+    write_out("emulated  on the processor\n");
     print_cuda();
   });
 }

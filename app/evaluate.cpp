@@ -7,6 +7,7 @@
 #include "app/evaluate_tasks.h"
 #include "app/model_options.h"
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -131,17 +132,18 @@ Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& 
 }
 
 // What the loss is a mean over.
+// One of what the loss is a mean over.
 std::string_view counted_by(const config::Model& m) {
   switch (config::objective(m)) {
     case config::Objective::next:
-      return "tokens";
+      return "token";
     case config::Objective::masked:
     case config::Objective::masked_next:
-      return "masked tokens";
+      return "masked token";
     case config::Objective::classes:
-      return "samples";
+      return "sample";
     case config::Objective::numbers:
-      return "numbers";
+      return "number";
   }
   throw base::InternalError("evaluate", "an unknown objective");
 }
@@ -166,23 +168,23 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
            const std::vector<run::LossSum>& losses) {
   const config::Model& m = model.settings().model;
   const auto count = [&](const run::LossSum& loss) {
-    return fmt::format("{} {}", base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m));
+    return base::counted(static_cast<int64_t>(loss.count), counted_by(m));
   };
   const bool likely = config::objective(m) == config::Objective::next;
-  fmt::print("checkpoint {}\n", model.folder().string());
+  write_out("checkpoint {}\n", model.folder());
   run::LossSum all;
   for (size_t i = 0; i < sources.size(); ++i) {
     all.add(losses[i]);
     if (sources[i].domain.empty()) continue;
-    fmt::print("domain     {}: loss {}, {}{}, {}\n", sources[i].domain, base::format_fixed(losses[i].mean(), 6),
-               likely ? fmt::format("perplexity {}, ", base::format_fixed(std::exp(losses[i].mean()), 4)) : "",
-               sources[i].path, count(losses[i]));
+    write_out("domain     {}: loss {}, {}{}, {}\n", sources[i].domain, base::format_loss(losses[i].mean(), 6),
+              likely ? fmt::format("perplexity {}, ", base::format_fixed(std::exp(losses[i].mean()), 4)) : "",
+              sources[i].path, count(losses[i]));
   }
   const std::string data = sources.size() == 1 ? sources[0].path : fmt::format("{} domains", sources.size());
-  fmt::print("data       {}, {}\nloss       {}\n", data, count(all), base::format_fixed(all.mean(), 6));
-  if (likely) fmt::print("perplexity {}\n", base::format_fixed(std::exp(all.mean()), 4));
-  if (all.top1) fmt::print("top-1      {}%\n", base::format_fixed(100 * *all.top1 / all.count, 2));
-  if (all.top5 && m.outputs > 5) fmt::print("top-5      {}%\n", base::format_fixed(100 * *all.top5 / all.count, 2));
+  write_out("data       {}, {}\nloss       {}\n", data, count(all), base::format_loss(all.mean(), 6));
+  if (likely) write_out("perplexity {}\n", base::format_fixed(std::exp(all.mean()), 4));
+  if (all.top1) write_out("top-1      {}%\n", base::format_fixed(100 * *all.top1 / all.count, 2));
+  if (all.top5 && m.outputs > 5) write_out("top-5      {}%\n", base::format_fixed(100 * *all.top5 / all.count, 2));
 }
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,

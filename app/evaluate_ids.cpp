@@ -8,6 +8,7 @@
 
 #include "app/outputs.h"
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
@@ -43,10 +44,10 @@ void evaluate_ids(const EvaluateIds& o) {
     if (exchange::is_hugging_face(saved.folder())) found.gradients = train::as_in_folder(found.gradients, s.model);
     base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
   }
-  fmt::print("checkpoint {}\nids        {}, {} samples of {}\nloss       {}\n", saved.folder().string(), o.ids,
-             samples.count, samples.sequence, base::format_fixed(found.loss, 6));
+  write_out("checkpoint {}\nids        {}, {} of {}\nloss       {}\n", saved.folder(), o.ids,
+            base::counted(samples.count, "sample"), samples.sequence, base::format_loss(found.loss, 6));
   if (config::objective(s.model) == config::Objective::next)
-    fmt::print("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
+    write_out("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
 }
 
 }  // namespace kintsugi::app

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
@@ -52,18 +53,16 @@ void print_result(const evaluate::CheckpointModel& model, const Questions& q, co
                   double seconds) {
   int64_t tokens = 0, cut = 0;
   for (const tasks::EncodedRequest& r : q.requests) tokens += std::ssize(r.ids) - 1, cut += r.cut ? 1 : 0;
-  fmt::print("checkpoint {}\ntask       {}, {} documents, {} requests, {} tokens, {:.1f} documents/s\n",
-             model.folder().string(), q.task.name, base::group_digits(std::ssize(q.documents)),
-             base::group_digits(std::ssize(q.requests)), base::group_digits(tokens),
-             static_cast<double>(q.documents.size()) / seconds);
+  write_out("checkpoint {}\ntask       {}, {}, {}, {}, {:.1f} documents/s\n", model.folder(), q.task.name,
+            base::counted(std::ssize(q.documents), "document"), base::counted(std::ssize(q.requests), "request"),
+            base::counted(tokens, "token"), static_cast<double>(q.documents.size()) / seconds);
   if (cut > 0)
-    fmt::print("cut        {} requests are longer than the model's context and lose their beginning\n",
-               base::group_digits(cut));
+    write_out("cut        {} longer than the model's context, without the beginning\n", base::counted(cut, "request"));
   for (const tasks::MetricValue& metric : result.metrics) {
-    fmt::print("{:<{}} {}", tasks::name_of(metric.metric), q.task.kind == tasks::Kind::text ? 15 : 10,
+    write_out("{:<{}} {}", tasks::name_of(metric.metric), q.task.kind == tasks::Kind::text ? 15 : 10,
                base::format_fixed(metric.value, 4));
-    if (metric.standard_error) fmt::print(" ± {}", base::format_fixed(*metric.standard_error, 4));
-    fmt::print("\n");
+    if (metric.standard_error) write_out(" ± {}", base::format_fixed(*metric.standard_error, 4));
+    write_out("\n");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -111,7 +112,7 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
   constexpr size_t kShown = 8;  // stages
   for (size_t i = 0; i < stages.size() && i < kShown; ++i)
     text += line(stages.size() == 1 ? "program" : fmt::format("stage {}", i), stage_in_words(stages[i]));
-  if (stages.size() > kShown) text += line("", fmt::format("and {} stages more", stages.size() - kShown));
+  if (stages.size() > kShown) text += line("", fmt::format("and {} more", how_many(stages.size() - kShown, "stage")));
   text += "\nDetails, each with `--pass NAME`:\n";
   for (const Pass& pass : kPasses) text += fmt::format("  {:<16}{}\n", pass.name, pass.about);
   return text;
@@ -138,7 +139,8 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
                      plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));
 }
 
-void run(const RunOptions& options, const std::string& pass, const std::string& svg, const BytesOptions& bytes) {
+void run(const RunOptions& options, const std::string& pass, bool all, const std::string& svg,
+         const BytesOptions& bytes) {
   if (!pass.empty() && std::ranges::find(kPasses, pass, &Pass::name) == std::end(kPasses))
     throw base::UserError("explain", "unknown pass \"{}\"; known passes: {}", pass, pass_names());
   if (bytes.asked && (!pass.empty() || !svg.empty()))
@@ -148,7 +150,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   refuse_run_files("explain", options, resolved.settings, outputs);
   train::complete_from_data(resolved);
   const config::Settings& s = resolved.settings;
-  if (bytes.asked) return fmt::print("{}", explain_bytes(s, programs_of(s), bytes));
+  if (bytes.asked) return write_out("{}", explain_bytes(s, programs_of(s), bytes));
   std::string text;  // printed when all is made, so that it does not mix with the line of the progress
   const auto show = [&](std::string_view name, const auto& print) {
     if (pass == name) text += print();
@@ -163,10 +165,15 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   show("states", [&] { return graph::print(*graphs.states); });
   show("plan", [&] { return plan::print(compile::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
+  bool outlined = false;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
-    const bool all = name == "partition" || !staged;
-    show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
+    const bool whole = name == "partition" || !staged;
+    outlined |= pass == name && !all;
+    show(name, [&] {
+      return (whole ? "" : fmt::format("stage {}\n", p.stage)) + (all ? program::print(p) : program::print_outline(p));
+    });
   });
+  if (outlined) text += "every buffer and instruction: --all\n";
   show(kTasks, [&] { return print_tasks(made, s, svg); });
   if (!svg.empty() && pass != kTasks) print_tasks(made, s, svg);
   show(kSent, [&] {
@@ -176,7 +183,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
     return sent + print_strategies(s);
   });
   if (pass.empty()) text = overview(s, graphs, forward, made);
-  fmt::print("{}", text);
+  write_out("{}", text);
 }
 
 }  // namespace
@@ -185,7 +192,9 @@ void add_explain(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("explain", "Prints what the compiler makes of a run.toml, all or one pass");
   const auto options = add_run_options(verb);
   const auto pass = std::make_shared<std::string>();
-  verb.text("--pass", *pass, fmt::format("What one pass makes, in full: {}", pass_names()));
+  const Option passed = verb.text("--pass", *pass, fmt::format("What one pass makes: {}", pass_names()));
+  const auto all = std::make_shared<bool>(false);
+  verb.flag("--all", *all, "With --pass: of a program, every buffer and instruction").needs(passed);
   const auto svg = std::make_shared<std::string>();
   verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file")
       .type_name("FILE");
@@ -197,9 +206,9 @@ void add_explain(Command& kintsugi) {
       .needs(asked)
       .show_default();
   verb.text("--csv", bytes->csv, "With --bytes: a file for every instruction").needs(asked).type_name("FILE");
-  verb.run([options, pass, svg, bytes] {
+  verb.run([options, pass, all, svg, bytes] {
     require_one_process("explain");
-    run(*options, *pass, *svg, *bytes);
+    run(*options, *pass, *all, *svg, *bytes);
   });
 }
 

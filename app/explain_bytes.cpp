@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "app/fold.h"
 #include "app/progress.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
@@ -153,7 +154,7 @@ std::string operation_floors(const std::vector<KernelRow>& rows, size_t stages, 
   add("all", "", all);
   return fmt::format("\nby operation and phase, in a step of a rank{}\n",
                      stages > 1 ? ", the mean of all stages" : "") +
-         table(cells);
+         table_within(kColumns, cells);
 }
 
 // Those that are equal but for their layer are one line.
@@ -174,7 +175,7 @@ std::string instruction_floors(const std::vector<KernelRow>& rows, size_t stages
   }
   return fmt::format("\nthe heaviest of {} instructions, equal ones of all layers together, with what a call takes\n",
                      base::group_digits(std::ssize(rows))) +
-         table(cells);
+         table_within(kColumns, cells);
 }
 
 std::string floors_table(const std::vector<KernelRow>& rows, const std::vector<Program>& stages,
@@ -196,7 +197,7 @@ std::string floors_table(const std::vector<KernelRow>& rows, const std::vector<P
                              times_text(seconds / ranks, all.floor), times_text(seconds / ranks, all.products)});
   }
   return "\nthe floor of a step: of each instruction the time of its bytes or of its flops, whichever is longer\n" +
-         table(cells);
+         table_within(kColumns, cells);
 }
 
 std::string floors_csv(const std::vector<KernelRow>& rows, bool measured) {

@@ -5,6 +5,7 @@
 
 #include "app/progress.h"
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -30,11 +31,10 @@ void run(const exchange::ExportOptions& options) {
   Progress progress("exporting");
   const exchange::Exported made = exchange::export_folder(options);
   progress.finish();
-  if (!made.note.empty()) fmt::print("note       {}\n", made.note);
-  if (made.adapter) fmt::print("adapter    for PEFT; --merge writes the whole model\n");
-  fmt::print("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from.string(),
-             options.folder.string(), made.tensors, base::format_bytes(made.bytes), made.files,
-             made.files == 1 ? "" : "s");
+  if (!made.note.empty()) write_out("note       {}\n", made.note);
+  if (made.adapter) write_out("adapter    for PEFT; --merge writes the whole model\n");
+  write_out("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from, options.folder, made.tensors,
+            base::format_bytes(made.bytes), made.files, made.files == 1 ? "" : "s");
 }
 
 }  // namespace

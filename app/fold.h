@@ -6,7 +6,7 @@
 
 namespace kintsugi::app {
 
-inline constexpr int kColumns = 100;  // of what is printed to be read
+inline constexpr int kColumns = 80;  // of what is printed to be read
 
 // Where a line may end: at every space, or at those behind a comma.
 enum class FoldAt { spaces, commas };

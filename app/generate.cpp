@@ -120,12 +120,12 @@ class AllWritten {
     if (progress_) progress_->finish();
     for (Written& w : written_) w.finish();
     if (prompts_.size() == 1) return;
-    for (size_t i = 0; i < texts_.size(); ++i) print_at_once(heading_of(i, prompts_[i]) + texts_[i]);
+    for (size_t i = 0; i < texts_.size(); ++i) print_model_text(heading_of(i, prompts_[i]) + texts_[i]);
   }
 
  private:
   void say(size_t text, std::string_view part) {
-    prompts_.size() == 1 ? print_at_once(part) : void(texts_[text] += part);
+    prompts_.size() == 1 ? print_model_text(part) : void(texts_[text] += part);
   }
 
   const std::vector<Prompt>& prompts_;

@@ -4,6 +4,7 @@
 
 #include "app/progress.h"
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/exchange/import_folder.h"
 
@@ -21,11 +22,10 @@ void add_import(Command& kintsugi) {
     const exchange::Imported made = exchange::import_folder(*options);
     progress.finish();
     if (made.ids > made.vocab)
-      fmt::print(stderr,
-                 "warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
-                 made.ids, made.vocab);
-    for (const std::string& note : made.notes) fmt::print("note       {}\n", note);
-    fmt::print("checkpoint {}\n", made.checkpoint.string());
+      write_err("warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
+                made.ids, made.vocab);
+    for (const std::string& note : made.notes) write_out("note       {}\n", note);
+    write_out("checkpoint {}\n", made.checkpoint);
   });
 }
 

@@ -118,16 +118,16 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   refuse_run_files("job", run, config.settings, std::vector<base::Output>{{"--output", o.output}});
   train::complete_from_data(config);
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
-    fmt::print(stderr, "warning: the run does not fit: {}\n", why);
+    write_warning("the run does not fit: " + why);
   base::make_folders(job.run_folder);
   base::write_output(job.script, script(job));
   const bool manifest = job.site.scheduler == launch::Scheduler::kubernetes;
   const std::string shown = script_path(o, config.settings, manifest).string();
   const std::string submit = jobs::submit_command(job, shown);
-  fmt::print("{}: {} rank{} on {} node{} of {}, {}\n", shown, job.ranks, job.ranks == 1 ? "" : "s", job.nodes,
-             job.nodes == 1 ? "" : "s", job.site.title, jobs::time_text(job.seconds));
+  write_out("{}: {} rank{} on {} node{} of {}, {}\n", shown, job.ranks, job.ranks == 1 ? "" : "s", job.nodes,
+            job.nodes == 1 ? "" : "s", job.site.title, jobs::time_text(job.seconds));
   if (!o.submit) {
-    fmt::print("submit it with: {}\n", submit);
+    write_out("submit it with: {}\n", submit);
     return;
   }
   std::fflush(stdout);

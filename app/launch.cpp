@@ -8,6 +8,7 @@
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/shell_word.h"
+#include "app/standard_streams.h"
 #include "app/train_run.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -33,7 +34,7 @@ struct LaunchOptions {
 };
 
 void say(const std::string& line) {
-  fmt::print(stderr, "launch: {}\n", line);
+  write_err("launch: {}\n", line);
   std::fflush(stderr);
 }
 
@@ -109,8 +110,8 @@ class Supervisor {
     const auto end_of_run = ended.code == 0 ? train::read_end(folder_) : std::nullopt;
     if (end_of_run && end_of_run->error.empty() && end_of_run->stop == train::Stop::none) {
       end(jobs::Outcome::finished, "");
-      say(fmt::format("finished: {} steps, in {} attempt{}", end_of_run->step, attempt_.number,
-                      attempt_.number == 1 ? "" : "s"));
+      say(fmt::format("finished: {}, in {}", base::counted(end_of_run->step, "step"),
+                      base::counted(attempt_.number, "attempt")));
       return true;
     }
     const jobs::Failure failure = jobs::failure_of(ended.lines, in_words(ended));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
@@ -94,9 +95,8 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
 
 void print_warnings(const config::Resolved& layout) {
   for (const auto* warnings : {&layout.warnings, &layout.machine_warnings})
-    for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (const std::string warning = compile::passed_over(layout.settings); !warning.empty())
-    fmt::print(stderr, "warning: {}\n", warning);
+    for (const std::string& warning : *warnings) write_warning(warning);
+  if (const std::string warning = compile::passed_over(layout.settings); !warning.empty()) write_warning(warning);
 }
 
 void print_notes(const std::vector<std::string>& notes, Progress& progress) {

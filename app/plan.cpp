@@ -80,7 +80,7 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   for (const Stage& s : stages) {
     all.insert(all.end(), s.share.layers.begin(), s.share.layers.end());
     parameters += s.share.parameters;
-    const std::string row = fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  ", s.program->stage,
+    const std::string row = fmt::format("  {:<3} ranks {:<{}}  {:>15} parameters  ", s.program->stage,
                                         program::list_of(s.ranks), widest, base::group_digits(s.share.parameters));
     text += row + fold(program::layers_in_words(s.share.layers, layers), kColumns, static_cast<int>(row.size())) + "\n";
   }
@@ -91,8 +91,9 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
     base::require(num_stages == 1 || (num_stages == 0 && (layer == layers || layer == -1)), "plan",
                   "layer {} is held by {} stages", layer, num_stages);
   }
-  return text + fmt::format("  {:<3}       {:<{}}  {:>17} parameters  {}\n", "all", "", widest,
-                            base::group_digits(parameters), program::layers_in_words(all, layers));
+  const std::string row =
+      fmt::format("  {:<3}       {:<{}}  {:>15} parameters  ", "all", "", widest, base::group_digits(parameters));
+  return text + row + fold(program::layers_in_words(all, layers), kColumns, static_cast<int>(row.size())) + "\n";
 }
 
 // A column of a table about stages, in bytes.
@@ -115,7 +116,7 @@ std::string table_of(const std::vector<Stage>& stages, const std::vector<BytesOf
     rows.push_back(std::move(digits));
     rows.push_back(std::move(words));
   }
-  return table(rows);
+  return table_within(kColumns, rows);
 }
 
 // One table of what persists from step to step, and one of the rest, since all columns fit no terminal.
@@ -170,7 +171,7 @@ std::string print_packing(const std::vector<Stage>& stages) {
          base::group_digits(list.lower_bound_bytes),
          fmt::format("{:.2f}%", 100 * over / static_cast<double>(std::max<int64_t>(1, list.lower_bound_bytes)))});
   }
-  std::string text = "packing\n" + table(rows) + "most is needed in\n";
+  std::string text = "packing\n" + table_within(kColumns, rows) + "most is needed in\n";
   for (const Stage& s : stages) {
     const program::VisitedCall peak = program::walk(*s.program, program::largest_list(*s.program))[s.memory.peak.call];
     text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, peak.call),
@@ -222,7 +223,7 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
                                       [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); });
   progress.finish();
   if (!excess) return;
-  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(compile::describe(*excess), "\n  "));
+  write_err("warning: train would refuse this: {}\n", fmt::join(compile::describe(*excess), "\n  "));
 }
 
 // What a search does not do is said, not left out.
@@ -310,11 +311,11 @@ void run(const RunOptions& run_options, PlanOptions options) {
   const std::vector<Stage> stages = stages_of(programs);
   std::optional<PlannedTime> time;  // before anything is printed, as the cluster may be refused
   if (!options.time.cluster.empty()) time = plan_time(s, programs, options.time);
-  fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages) + print_pinned(stages),
-             print_packing(stages));
-  if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
+  write_out("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages) + print_pinned(stages),
+            print_packing(stages));
+  if (stages.size() > 1) write_out("{}", print_schedule(schedule_of(programs, s), programs));
   if (time) {
-    fmt::print("{}", time->text);
+    write_out("{}", time->text);
     write_time(*time, programs, options.time);
   }
   if (!options.csv.empty()) base::write_output(options.csv, csv_of(stages, s.model.layers));

@@ -6,13 +6,16 @@
 #include <charconv>
 #include <optional>
 
+#include "app/fold.h"
 #include "app/program_of.h"
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/report/scaling_picture.h"
 #include "kintsugi/simulate/simulate.h"
 
@@ -59,7 +62,9 @@ std::string of_ideal(const Settings& s, const std::vector<Row>& rows, const Row&
 
 // One of both.
 std::string print_rows(const Settings& s, const std::vector<Row>& rows, std::optional<Step> Row::*which) {
-  std::vector<std::vector<std::string>> cells = {{"devices", "data", "samples", "step", "tokens", "each", "of ideal"}};
+  std::vector<std::vector<std::string>> cells = {
+      {"devices", "data", "samples", "step", std::string(models::unit_of(s.model)), "each", "of ideal"}};
+  const std::string unit = fmt::format("{}/s", models::unit_of(s.model));
   for (const Row& row : rows) {
     std::vector<std::string>& line =
         cells.emplace_back(std::vector<std::string>{base::group_digits(row.devices), base::group_digits(row.data)});
@@ -71,10 +76,10 @@ std::string print_rows(const Settings& s, const std::vector<Row>& rows, std::opt
     const double tokens = tokens_a_second(s, *step);
     line.insert(
         line.end(),
-        {base::group_digits(step->samples), base::format_seconds(step->seconds), base::format_rate(tokens, "tokens/s"),
-         base::format_rate(tokens / static_cast<double>(row.devices), "tokens/s"), of_ideal(s, rows, row, which)});
+        {base::group_digits(step->samples), base::format_seconds(step->seconds), base::format_rate(tokens, unit),
+         base::format_rate(tokens / static_cast<double>(row.devices), unit), of_ideal(s, rows, row, which)});
   }
-  return table(cells);
+  return table_within(kColumns, cells);
 }
 
 std::string scaling_csv(const std::vector<Row>& rows) {
@@ -160,12 +165,12 @@ void plan_scaling(const Settings& s, const ScalingOptions& options) {
     rows.push_back({n, data, step_of(strong, cluster, software, progress), step_of(weak, cluster, software, progress)});
   }
   progress.finish();
-  fmt::print("scaling on {}: a replica of the model takes {} {}\n", cluster.name,
-             base::group_digits(devices_of_replica(s)), cluster.device.name);
-  fmt::print("strong scaling: the batch of the run, {} samples\n{}", base::group_digits(s.train.global_batch),
-             print_rows(s, rows, &Row::strong));
-  fmt::print("weak scaling: as many samples a replica as in the run, {}\n{}",
-             base::group_digits(s.train.global_batch / s.parallel.data), print_rows(s, rows, &Row::weak));
+  write_out("scaling on {}: a replica of the model takes {} {}\n", cluster.name,
+            base::group_digits(devices_of_replica(s)), cluster.device.name);
+  write_out("strong scaling: the batch of the run, {}\n{}", base::counted(s.train.global_batch, "sample"),
+            print_rows(s, rows, &Row::strong));
+  write_out("weak scaling: as many samples a replica as in the run, {}\n{}",
+            base::group_digits(s.train.global_batch / s.parallel.data), print_rows(s, rows, &Row::weak));
   if (!options.times.empty()) base::write_output(options.times, scaling_csv(rows));
   if (!options.svg.empty())
     base::write_output(options.svg, picture(s, rows, fmt::format("Scaling on {}, as planned", cluster.name)));

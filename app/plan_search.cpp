@@ -7,12 +7,14 @@
 
 #include "app/fold.h"
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/config/memory_size.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/report/front_picture.h"
 #include "kintsugi/search/search.h"
 #include "kintsugi/search/why.h"
@@ -72,14 +74,15 @@ std::string table_of(const std::vector<Tried>& tried, std::vector<std::vector<st
 }
 
 std::string print_best(const Found& found, const config::Settings& s, const Cluster& c, int64_t devices) {
-  std::vector<std::vector<std::string>> rows = {{"step", "", "tokens", "each", "utilization", "memory", ""}};
+  std::vector<std::vector<std::string>> rows = {
+      {"step", "", std::string(models::unit_of(s.model)), "each", "utilization", "memory", ""}};
   const Tried& first = found.best.front();
   const auto tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
+  const std::string unit = fmt::format("{}/s", models::unit_of(s.model));
   for (const Tried& t : found.best) {
     const double rate = tokens / t.time.seconds;
     rows.push_back({base::format_seconds(t.time.seconds), difference(t.time.seconds, first.time.seconds),
-                    base::format_rate(rate, "tokens/s"),
-                    base::format_rate(rate / static_cast<double>(devices), "tokens/s"),
+                    base::format_rate(rate, unit), base::format_rate(rate / static_cast<double>(devices), unit),
                     fmt::format("{:.1f}%", 100 * utilization(t, s, c, devices)), bytes_text(t.bytes),
                     difference(t.bytes, first.bytes)});
   }
@@ -145,13 +148,13 @@ void plan_search(const config::Settings& s, const SearchOptions& options) {
        }});
   progress.finish();
   if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, c, devices, limit));
-  fmt::print("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
-             base::group_digits(c.devices()), c.device.name, bytes_text(limit));
-  fmt::print("  {}\n", fold(print_counts(found), kColumns, 2));
-  if (found.left > 0) fmt::print("  {}\n", fold(print_left(found, options.seconds), kColumns, 2));
-  fmt::print("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
-             fold(search::why(found.best.front(), found.states, c, limit), kColumns, 5),
-             as_toml(found.best.front().candidate));
+  write_out("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
+            base::group_digits(c.devices()), c.device.name, bytes_text(limit));
+  write_out("  {}\n", fold(print_counts(found), kColumns, 2));
+  if (found.left > 0) write_out("  {}\n", fold(print_left(found, options.seconds), kColumns, 2));
+  write_out("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
+            fold(search::why(found.best.front(), found.states, c, limit), kColumns, 5),
+            as_toml(found.best.front().candidate));
   if (!options.svg.empty()) base::write_output(options.svg, picture(found, c, devices, limit));
 }
 

@@ -13,6 +13,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/program/saved_states.h"
 #include "kintsugi/program/stage_words.h"
 #include "kintsugi/report/timeline.h"
@@ -175,8 +176,9 @@ PlannedTime plan_time(const config::Settings& s, const std::vector<program::Prog
   text += fmt::format("a step on {}: {} of {} {}\n", cluster.name, base::group_digits(stages[0].mesh.ranks()),
                       base::group_digits(cluster.devices()), cluster.device.name);
   text += fmt::format("  step          {}\n", base::format_seconds(r.seconds));
-  text += fmt::format("  tokens        {}, {} each\n", base::format_rate(tokens, "tokens/s"),
-                      base::format_rate(tokens / devices, "tokens/s"));
+  const std::string unit = fmt::format("{}/s", models::unit_of(s.model));
+  text += fmt::format("  {:<13} {}, {} each\n", models::unit_of(s.model), base::format_rate(tokens, unit),
+                      base::format_rate(tokens / devices, unit));
   if (peak != cluster.device.peak.end())
     text += fmt::format(
         "  utilization   {:.1f}% of {} ({}): model FLOPs, nothing that is computed twice;\n"

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "app/standard_streams.h"
 #include "kintsugi/launch/process.h"
 #include "kintsugi/simulate/simulate.h"
 
@@ -16,8 +17,8 @@ train::PlanStep plan_step(const config::Settings& s) {
   const auto launched = launch::launched();
   const bool leads = !launched || launched->rank == 0;
   if (leads && cluster->device.threads > 0 && cluster->device.threads != threads)
-    fmt::print(stderr, "warning: ranks have {} thread{}, and a device of {} has {}: steps take another time\n", threads,
-               threads == 1 ? "" : "s", cluster->path, cluster->device.threads);
+    write_err("warning: ranks have {} thread{}, and a device of {} has {}: steps take another time\n", threads,
+              threads == 1 ? "" : "s", cluster->path, cluster->device.threads);
   return [cluster](const std::vector<program::Program>& stages) {
     return simulate::simulate(stages, *cluster, simulate::softwares().front()).seconds;
   };

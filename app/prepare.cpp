@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/ranks.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 
@@ -21,8 +22,8 @@ void stop(int signal) {
 }
 
 std::string part_text(const data::PrepareResult::Part& part) {
-  return fmt::format("{} tokens in {} document{}", base::group_digits(static_cast<int64_t>(part.tokens)),
-                     base::group_digits(static_cast<int64_t>(part.documents)), part.documents == 1 ? "" : "s");
+  return fmt::format("{} in {}", base::counted(static_cast<int64_t>(part.tokens), "token"),
+                     base::counted(static_cast<int64_t>(part.documents), "document"));
 }
 
 void run(data::PrepareOptions options) {
@@ -33,21 +34,21 @@ void run(data::PrepareOptions options) {
   const data::PrepareResult result = data::prepare(options);
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
-  for (const std::string& note : result.notes) fmt::print("note         {}\n", note);
+  for (const std::string& note : result.notes) write_out("note         {}\n", note);
   if (result.empty_documents > 0) {
-    fmt::print("note         {} empty documents left out\n",
-               base::group_digits(static_cast<int64_t>(result.empty_documents)));
+    write_out("note         {} empty documents left out\n",
+              base::group_digits(static_cast<int64_t>(result.empty_documents)));
   }
-  fmt::print("read         {} in {} file{}\n", base::format_bytes(result.bytes),
-             base::group_digits(static_cast<int64_t>(result.files)), result.files == 1 ? "" : "s");
-  fmt::print("tokenizer    {}, {} ids: {}\n", result.tokenizer_kind, base::group_digits(result.vocab_size),
-             (options.output / "tokenizer.json").string());
-  fmt::print("train        {}: {}\n", part_text(result.train), (options.output / "train.bin").string());
+  write_out("read         {} in {} file{}\n", base::format_bytes(result.bytes),
+            base::group_digits(static_cast<int64_t>(result.files)), result.files == 1 ? "" : "s");
+  write_out("tokenizer    {}, {}: {}\n", result.tokenizer_kind, base::counted(result.vocab_size, "id"),
+            (options.output / "tokenizer.json"));
+  write_out("train        {}: {}\n", part_text(result.train), (options.output / "train.bin"));
   if (result.has_validation) {
-    fmt::print("validation   {}: {}\n", part_text(result.validation), (options.output / "validation.bin").string());
+    write_out("validation   {}: {}\n", part_text(result.validation), (options.output / "validation.bin"));
   }
   if (result.split_by_position) {
-    fmt::print("note         the corpus is one document: its beginning is for training, its end for validation\n");
+    write_out("note         the corpus is one document: its beginning is for training, its end for validation\n");
   }
 }
 

@@ -6,11 +6,12 @@
 #include <string_view>
 
 #include "app/fold.h"
+#include "app/standard_streams.h"
 
 namespace kintsugi::app {
 
 inline void print_entry(std::string_view name, std::string_view value, FoldAt at = FoldAt::spaces) {
-  fmt::print("{:<12} {}\n", name, fold(value, kColumns, 13, at));
+  write_out("{:<12} {}\n", name, fold(base::one_line(value, std::string_view::npos), kColumns, 13, at));
 }
 
 }  // namespace kintsugi::app

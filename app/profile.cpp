@@ -16,6 +16,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/profile_run.h"
 #include "kintsugi/train/worlds.h"
@@ -37,9 +38,9 @@ std::string heading(const config::Settings& s, const ProfileVerbOptions& o, cons
   const auto count = [](int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
-  std::string text =
-      fmt::format("{} after {} to warm up, {}, random samples: {:.2f} ms a step, {}\n", count(o.steps, "step"),
-                  o.warm_up, s.train.dtype, 1e3 * seconds, base::format_rate(tokens / seconds, "tokens/s"));
+  std::string text = fmt::format("{} after {} to warm up, {}, random samples: {:.2f} ms a step, {}\n",
+                                 count(o.steps, "step"), o.warm_up, s.train.dtype, 1e3 * seconds,
+                                 base::format_rate(tokens / seconds, fmt::format("{}/s", models::unit_of(s.model))));
   const bool on_device = compile::on_a_device(s);
   text += fmt::format("{}{}, {}\nthe limit of a rank: {}\n", count(mesh.ranks(), "rank"),
                       mesh.ranks() == 1 ? "" : " (" + to_string(mesh) + ")",
@@ -83,8 +84,8 @@ void run(const ProfileVerbOptions& o) {
   if (worlds[0]->rank() != 0) return;
   if (!o.trace.empty()) base::write_output(o.trace, profiled.trace);
   if (!o.csv.empty()) base::write_output(o.csv, profile_csv(profiled));
-  fmt::print("{}{}", heading(s, o, profiled, stages[0].mesh), print_profile(profiled));
-  if (stages.size() > 1) fmt::print("{}", print_bubbles(stage_bubbles(stages, s, profiled.profile)));
+  write_out("{}{}", heading(s, o, profiled, stages[0].mesh), print_profile(profiled));
+  if (stages.size() > 1) write_out("{}", print_bubbles(stage_bubbles(stages, s, profiled.profile)));
   require_printed();
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "app/fold.h"
 #include "app/table.h"
 #include "kintsugi/base/format.h"
 
@@ -20,7 +21,7 @@ using profile::TransferTime;
 using train::Limits;
 using train::ProfiledRun;
 
-constexpr size_t kMostRanks = 32, kMostInstructions = 12, kMostName = 38;  // in a table
+constexpr size_t kMostRanks = 32, kMostInstructions = 12, kMostName = 30;  // in a table
 constexpr double kLeastShare = 1e-3;                                       // of the step, of an operation that is shown
 
 std::string percent(double share) {
@@ -51,7 +52,7 @@ std::string ranks_table(const ProfiledRun& run) {
          most == r.waits.end() ? "" : fmt::format("rank {} {}", most->rank, percent(most->seconds / r.seconds)),
          percent(r.inputs / r.seconds), percent(r.between / r.seconds)});
   }
-  std::string text = "\nwhere the time of a step went\n" + table(rows);
+  std::string text = "\nwhere the time of a step went\n" + table_within(kColumns, rows);
   if (const size_t all = run.profile.of_ranks.size(); all > kMostRanks)
     text += fmt::format("  and {} more ranks: --csv has all\n", all - kMostRanks);
   return text;
@@ -100,7 +101,7 @@ std::string operations_table(const ProfiledRun& run) {
                     of_limit(run.limits, o.operation, o.flops, o.memory_bytes, o.seconds)});
   }
   if (rest > 0) rows.push_back({"all else", "", "", base::format_time(rest), percent(rest / step)});
-  return "\nby operation and phase, the mean of all ranks\n" + table(rows);
+  return "\nby operation and phase, the mean of all ranks\n" + table_within(kColumns, rows);
 }
 
 std::string instructions_table(const ProfiledRun& run) {
@@ -124,7 +125,8 @@ std::string instructions_table(const ProfiledRun& run) {
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
                     of_limit(run.limits, i->operation, i->flops, i->memory_bytes, i->seconds)});
   }
-  return fmt::format("\nthe heaviest instructions of {}\n", base::group_digits(std::ssize(all))) + table(rows);
+  return fmt::format("\nthe heaviest instructions of {}\n", base::group_digits(std::ssize(all))) +
+         table_within(kColumns, rows);
 }
 
 std::string transfers_table(const ProfiledRun& run) {
@@ -147,7 +149,7 @@ std::string transfers_table(const ProfiledRun& run) {
                     t.timed > 0 ? base::format_time(t.timed_seconds / t.timed) : "",
                     rate(t.timed_bytes, t.timed_seconds, "B/s")});
   }
-  return "\ntransfers of a rank in a step\n" + table(rows);
+  return "\ntransfers of a rank in a step\n" + table_within(kColumns, rows);
 }
 
 }  // namespace
@@ -165,7 +167,8 @@ std::string print_bubbles(const std::vector<report::StageBubble>& bubbles) {
                     percent(b.waiting), b.rank < 0 ? "" : fmt::format("rank {}", b.rank), percent(b.communication),
                     percent(b.rest)});
   }
-  return "\nthe bubble, idle over busy time; as run it is waiting, communication and the rest\n" + table(rows);
+  return "\nthe bubble, idle over busy time; as run it is waiting, communication and the rest\n" +
+         table_within(kColumns, rows);
 }
 
 std::string profile_csv(const ProfiledRun& run) {

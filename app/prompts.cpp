@@ -38,7 +38,7 @@ std::vector<std::string> given_texts(const PromptOptions& o) {
 // The prompt as the user's turn, after which the model answers.
 std::string chat_of(const PromptOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
   const text::ChatTemplate& chat = text::chat_template(o.chat);
-  if (tokenizer.encode(chat.stop).size() != 1)
+  if (!text::stop_token(tokenizer, chat))
     throw base::UserError("generate",
                           "--chat {}: the tokenizer has no token \"{}\", so the model was not trained on this format",
                           o.chat, chat.stop);
@@ -51,7 +51,10 @@ std::string chat_of(const PromptOptions& o, const std::string& prompt, const tex
 Prompt read_prompt(const PromptOptions& o, const std::string& given, const evaluate::CheckpointModel& model) {
   Prompt prompt = {.given = given, .text = given, .ids = {}, .ids_of_text = 0};
   if (!o.chat.empty()) prompt.text = chat_of(o, given, *model.tokenizer());
-  prompt.ids = model.tokenizer()->encode(prompt.text);
+  if (o.chat.empty())
+    prompt.ids = model.tokenizer()->encode(prompt.text);
+  else
+    text::encode_chat(*model.tokenizer(), prompt.text, true, prompt.ids);
   prompt.ids_of_text = prompt.ids.size();
   const auto begin = model.tokenizer()->begin_of_document();
   if (model.made_elsewhere()) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
@@ -33,7 +34,7 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   }
   if (!another_ended) {
     const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
-    fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
+    write_err("error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
   }
   worlds[0]->abort(error.what());
 }
@@ -41,7 +42,7 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
 void end_before_ranks_meet(int rank, const std::exception& error) {
   if (rank > 0) std::this_thread::sleep_for(kForRank0ToStart);
   if (rank == 0 || dynamic_cast<const comm::SharedError*>(&error) == nullptr)
-    fmt::print(stderr, "error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), describe(error).text);
+    write_err("error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), describe(error).text);
   std::fflush(nullptr);
   std::signal(SIGTERM, SIG_DFL);
   std::raise(SIGTERM);

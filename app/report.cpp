@@ -47,12 +47,11 @@ void run(const ReportOptions& options) {
   const std::string page = report::run_page(runs, kintsugi_and_version());
   base::write_output(output, page);
   for (const report::ReportRun& run : runs)
-    for (const std::string& warning : report::warnings_of(run))
-      fmt::print(stderr, "warning: {}: {}\n", run.name, warning);
+    for (const std::string& warning : report::warnings_of(run)) write_warning(run.name + ": " + warning);
   std::error_code error;
   if (!std::filesystem::equivalent(output, "/dev/stdout", error))
-    fmt::print("{}: {} run{}, {} step{}, {}\n", output.string(), runs.size(), runs.size() == 1 ? "" : "s",
-               base::group_digits(steps), steps == 1 ? "" : "s", base::format_bytes(page.size()));
+    write_out("{}: {} run{}, {} step{}, {}\n", output, runs.size(), runs.size() == 1 ? "" : "s",
+              base::group_digits(steps), steps == 1 ? "" : "s", base::format_bytes(page.size()));
   require_printed();
 }
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <array>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -25,6 +27,7 @@
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/train/run_end.h"
 #include "kintsugi/train/run_files.h"
+#include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/step_traces.h"
 #include "kintsugi/train/worlds.h"
 
@@ -126,6 +129,29 @@ void read_end_of(const fs::path& folder, report::ReportRun& run) {
 
 }  // namespace
 
+namespace {
+
+// "2026-11-28 22:10", of its last step.
+std::string date_of(const fs::path& metrics) {
+  struct stat status = {};
+  if (::stat(metrics.c_str(), &status) != 0) return "";
+  std::tm local = {};
+  ::localtime_r(&status.st_mtime, &local);
+  char text[32] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+  return text;
+}
+
+// As the run wrote it below its configuration.
+std::string machine_in(const std::string& config) {
+  const size_t at = config.rfind(train::kMachineLine);
+  if (at == config.npos) return "";
+  const size_t begin = at + train::kMachineLine.size();
+  return config.substr(begin, config.find('\n', begin) - begin);
+}
+
+}  // namespace
+
 ReadRun read_report_run(const fs::path& folder) {
   const fs::path config = folder / checkpoint::kConfigFile, metrics = folder / "metrics.jsonl";
   std::error_code error;
@@ -142,6 +168,11 @@ ReadRun read_report_run(const fs::path& folder) {
                           .steps = settings.train.steps,
                           .settings = settings_of(settings, base::read_file(config))},
                   .files = {}};
+  read.run.unit = models::unit_of(settings.model);
+  read.run.model = model_in_words(settings.model);
+  if (!settings.data.train.empty()) read.run.data = settings.data.train[0].path;
+  read.run.date = date_of(metrics);
+  read.run.machine = machine_in(base::read_file(config));
   settings.train.folder = folder.string();  // it may have been moved
   read.files = train::files_of(settings);
   if (!fs::exists(metrics, error))

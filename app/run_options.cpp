@@ -9,10 +9,12 @@
 #include "app/fold.h"
 #include "app/keys_page.h"
 #include "app/outputs.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/value.h"
@@ -32,7 +34,10 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
       .type_name("SECTION.KEY=VALUE");
   verb.integer(
       "--ranks",
-      [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
+      [options](int64_t n) {
+        options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n));
+        options->ranks = true;
+      },
       {1, range_of("parallel.ranks").max}, "Number of ranks: [parallel] ranks");
   verb.page("--keys", keys_page, "Prints the keys of run.toml: all, those of a section, or one (train.steps)");
   verb.footer("Sections of run.toml, whose keys `--keys NAME` prints:\n  " + fold(sections_in_words(), kColumns, 2) +
@@ -62,7 +67,7 @@ namespace {
 
 // Of a Hugging Face folder, the model is that of config.json, and the rest has its defaults. Of a run's folder, or a
 // checkpoint's, it is the configuration that was saved there.
-config::Given read_given(const RunOptions& options) {
+config::Given read_sources(const RunOptions& options) {
   namespace fs = std::filesystem;
   const config::Catalog& catalog = exchange::catalog_with_folders();
   std::error_code error;
@@ -76,6 +81,19 @@ config::Given read_given(const RunOptions& options) {
 
 }  // namespace
 
+namespace {
+
+config::Given read_given(const RunOptions& options) {
+  config::Given given = read_sources(options);
+  constexpr std::string_view kRanks = "parallel.ranks=";
+  const auto sets_ranks = [&](const std::string& set) { return set.starts_with(kRanks); };
+  if (options.ranks && std::ranges::count_if(options.sets, sets_ranks) == 1)
+    given.origins[static_cast<size_t>(config::key_index("parallel.ranks"))].detail = "--ranks";
+  return given;
+}
+
+}  // namespace
+
 config::Resolved read_run(const RunOptions& given, RunsOn machine) {
   RunOptions options = given;
   std::error_code error;
@@ -85,11 +103,10 @@ config::Resolved read_run(const RunOptions& given, RunsOn machine) {
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = launch::launched();
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
-  for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : resolved.warnings) write_warning(warning);
   if (machine == RunsOn::any) return resolved;
-  for (const std::string& warning : resolved.machine_warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (const std::string warning = compile::passed_over(resolved.settings); !warning.empty())
-    fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : resolved.machine_warnings) write_warning(warning);
+  if (const std::string warning = compile::passed_over(resolved.settings); !warning.empty()) write_warning(warning);
   return resolved;
 }
 

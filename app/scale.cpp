@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "app/fold.h"
 #include "app/plan_scaling.h"
 #include "app/program_of.h"
 #include "app/progress.h"
@@ -17,6 +18,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/report/scaling_picture.h"
 #include "kintsugi/simulate/simulate.h"
 #include "kintsugi/train/corpus.h"
@@ -55,7 +57,7 @@ double rate_of(const Settings& s, const Measured& m, double seconds) {
 Measured measure(const Settings& s, const ScaleOptions& o, const std::optional<simulate::Cluster>& cluster,
                  Progress& progress) {
   const auto tell = [&](const std::string& what) {
-    progress.tell(fmt::format("{} ranks, {}", s.parallel.ranks, what));
+    progress.tell(fmt::format("{}, {}", base::counted(s.parallel.ranks, "rank"), what));
   };
   tell("compiling");
   const std::vector<program::Program> stages = compile::checked_programs(s, *compile::kernels_of(s));
@@ -75,19 +77,21 @@ Measured measure(const Settings& s, const ScaleOptions& o, const std::optional<s
 
 std::string print_study(const Settings& s, const Study& study) {
   const bool planned = std::ranges::any_of(study.rows, [](const Measured& m) { return m.planned.has_value(); });
-  std::vector<std::vector<std::string>> cells = {{"ranks", "samples", "step", "tokens", "each", "of ideal"}};
+  std::vector<std::vector<std::string>> cells = {
+      {"ranks", "samples", "step", std::string(models::unit_of(s.model)), "each", "of ideal"}};
   if (planned) cells[0].insert(cells[0].end(), {"planned", ""});
   const auto each = [&](const Measured& m) { return rate_of(s, m, m.seconds) / static_cast<double>(m.ranks); };
+  const std::string unit = fmt::format("{}/s", models::unit_of(s.model));
   for (const Measured& m : study.rows) {
     auto& line = cells.emplace_back(std::vector<std::string>{
         base::group_digits(m.ranks), base::group_digits(m.samples), base::format_seconds(m.seconds),
-        base::format_rate(rate_of(s, m, m.seconds), "tokens/s"), base::format_rate(each(m), "tokens/s"),
+        base::format_rate(rate_of(s, m, m.seconds), unit), base::format_rate(each(m), unit),
         fmt::format("{:.1f}%", 100 * each(m) / each(study.rows.front()))});
     if (m.planned)
       line.insert(line.end(),
                   {base::format_seconds(*m.planned), fmt::format("{:+.1f}%", 100 * (*m.planned / m.seconds - 1))});
   }
-  return fmt::format("{} scaling: {}\n", study.name, study.what) + table(cells);
+  return fmt::format("{} scaling: {}\n", study.name, study.what) + table_within(kColumns, cells);
 }
 
 std::string studies_csv(const std::vector<Study>& studies) {
@@ -116,7 +120,7 @@ std::vector<Study> studies_of(const Settings& s, const std::vector<int64_t>& ran
                               const std::optional<simulate::Cluster>& cluster) {
   const int64_t replica = devices_of_replica(s), share = s.train.global_batch / s.parallel.data;
   std::vector<Study> studies = {
-      {"strong", fmt::format("the batch of the run, {} samples", base::group_digits(s.train.global_batch)), {}},
+      {"strong", "the batch of the run, " + base::counted(s.train.global_batch, "sample"), {}},
       {"weak", fmt::format("as many samples a replica as in the run, {}", base::group_digits(share)), {}}};
   Progress progress("scaling");
   for (const int64_t n : ranks)
@@ -124,7 +128,8 @@ std::vector<Study> studies_of(const Settings& s, const std::vector<int64_t>& ran
       const int64_t data = n / replica;
       auto run = with_replicas(s, data, weak == 0 ? s.train.global_batch : share * data);
       if (!run) {
-        progress.print(fmt::format("{} ranks are left out: the batch of {} does not divide", n, s.train.global_batch));
+        progress.print(fmt::format("{} left out: the batch of {} does not divide", base::counted(n, "rank"),
+                                   s.train.global_batch));
         continue;
       }
       run->parallel.threads = s.parallel.threads;
@@ -156,12 +161,12 @@ void run(const ScaleOptions& o) {
   if (cluster && cluster->devices() < ranks.back())
     throw base::UserError("scale", "--on {}: {} has {} devices", ranks.back(), file, cluster->devices());
   if (ranks.back() * s.parallel.threads > base::usable_cores())
-    fmt::print(stderr, "warning: {} ranks of {} thread{} share {} core{}: steps take as much longer\n", ranks.back(),
-               s.parallel.threads, s.parallel.threads == 1 ? "" : "s", base::usable_cores(),
-               base::usable_cores() == 1 ? "" : "s");
+    write_err("warning: {} ranks of {} thread{} share {} core{}: steps take as much longer\n", ranks.back(),
+              s.parallel.threads, s.parallel.threads == 1 ? "" : "s", base::usable_cores(),
+              base::usable_cores() == 1 ? "" : "s");
   const std::vector<Study> studies = studies_of(s, ranks, o, cluster);
   for (const Study& study : studies)
-    if (!study.rows.empty()) fmt::print("{}", print_study(s, study));
+    if (!study.rows.empty()) write_out("{}", print_study(s, study));
   if (!o.csv.empty()) base::write_output(o.csv, studies_csv(studies));
   if (!o.svg.empty()) base::write_output(o.svg, studies_picture(s, studies));
   require_printed();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/print_entry.h"
+#include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/open.h"
@@ -38,7 +39,7 @@ void print_rows(const std::vector<Row>& rows) {
     dims = std::max(dims, row.dims.size());
     kind = std::max(kind, row.kind.size());
   }
-  fmt::print("\n");
+  write_out("\n");
   // Name and dims stand in columns of their own where that fits the page; else dims follow the name.
   size_t pieces = 0;
   for (const Row& row : rows) pieces = std::max(pieces, row.pieces.size());
@@ -52,15 +53,15 @@ void print_rows(const std::vector<Row>& rows) {
       const bool fits = what.size() <= both;
       const std::string line = fmt::format("  {:<{}}  {:<6}  {:<{}}  {:>10}  {}", fits ? what : "  " + row.dims, both,
                                            row.dtype, row.kind, kind, base::format_bytes(row.bytes), row.pieces);
-      if (!fits) fmt::print("  {}\n", row.name);
-      fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+      if (!fits) write_out("  {}\n", row.name);
+      write_out("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
     }
     return;
   }
   for (const Row& row : rows) {
     std::string line = fmt::format("  {:<{}}  {:<{}}  {:<6}  {:<{}}  {:>10}  {}", row.name, name, row.dims, dims,
                                    row.dtype, row.kind, kind, base::format_bytes(row.bytes), row.pieces);
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    write_out("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
 }
 
@@ -120,23 +121,23 @@ void print_totals(const checkpoint::Index& index) {
   for (size_t kind = 0; kind < totals.size(); ++kind)
     if (const Total& total = totals[kind]; total.tensors > 0)
       print_entry(checkpoint::name_of(static_cast<checkpoint::Kind>(kind)),
-                  fmt::format("{}, {} elements, {}", counted(total.tensors, "tensor"),
-                              base::group_digits(total.elements), base::format_bytes(total.bytes)));
+                  fmt::format("{}, {}, {}", counted(total.tensors, "tensor"), base::counted(total.elements, "element"),
+                              base::format_bytes(total.bytes)));
 }
 
 void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
   print_entry("checkpoint", reader.folder().string());
   print_entry("step", base::group_digits(reader.step()));
-  print_config(reader.config());
-  print_entry("state", spaced(base::one_line(reader.state(), 1000)));
-  const std::string tokenizer = reader.tokenizer();
-  print_entry("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
   print_totals(reader.index());
   uint64_t bytes = 0;
   for (const auto& [name, file] : reader.index().files) bytes += file.bytes;
   print_entry("files", fmt::format("{}, {}", counted(reader.index().files.size(), "file"), base::format_bytes(bytes)));
   if (verify) reader.verify();
   print_entry("checksums", verify ? "verified: every byte matches" : "of the index only; --verify reads every byte");
+  const std::string tokenizer = reader.tokenizer();
+  print_entry("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
+  print_config(reader.config());
+  print_entry("state", spaced(base::one_line(reader.state(), 1000)));
   std::vector<Row> rows;
   for (const auto& [name, tensor] : reader.index().tensors)
     rows.push_back({base::one_line(name), base::one_line(to_string(tensor.type.shape)),

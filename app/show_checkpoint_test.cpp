@@ -21,12 +21,13 @@ TEST(ShowCheckpoint, TellsWhatItHolds) {
   const auto folder = checkpoint::save_small(scratch.path(), 1200);
   const std::string rest =
       "\nstep         1,200\n"
-      "model        layers = 2\n"
-      "state        {\"cursor\":1}\n"
-      "tokenizer    12 B\n"
       "weight       1 tensor, 12 elements, 12 B\n"
       "files        3 files, 203 B\n";
-  const std::string table = "\n  w  [a:3 b:4]  uint8   weight        12 B  2 pieces\n";
+  const std::string table =
+      "tokenizer    12 B\n"
+      "model        layers = 2\n"
+      "state        {\"cursor\":1}\n"
+      "\n  w  [a:3 b:4]  uint8   weight        12 B  2 pieces\n";
   EXPECT_EQ(shown(folder, true),
             "checkpoint   " + folder.string() + rest + "checksums    verified: every byte matches\n" + table);
   EXPECT_EQ(shown(scratch.path(), false), "checkpoint   " + folder.string() + rest +

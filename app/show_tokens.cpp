@@ -56,9 +56,8 @@ std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, c
   std::unique_ptr<text::Tokenizer> tokenizer = text::load_tokenizer(path);
   const bool same =
       summary.tokenizer.empty() || summary.tokenizer == data::tokenizer_fingerprint(base::read_file(path));
-  print_entry("tokenizer",
-              fmt::format("{}, {} ids{}", tokenizer->kind(), digits(static_cast<uint64_t>(tokenizer->vocab_size())),
-                          same ? "" : "; it is NOT the one that made this file"));
+  print_entry("tokenizer", fmt::format("{}, {}{}", tokenizer->kind(), base::counted(tokenizer->vocab_size(), "id"),
+                                       same ? "" : "; it is NOT the one that made this file"));
   if (!same) return nullptr;
   return tokenizer;
 }

@@ -43,6 +43,19 @@ void print_at_once(std::string_view text) {
   require_printed();
 }
 
+void print_model_text(std::string_view text) {
+  print_at_once(::isatty(STDOUT_FILENO) == 1 ? base::printable(text) : std::string(text));
+}
+
+void write_text(std::FILE* to, std::string_view text) {
+  const std::string shown = base::printable(text);
+  std::fwrite(shown.data(), 1, shown.size(), to);
+}
+
+void write_warning(std::string_view text) {
+  write_err("warning: {}\n", base::one_line(text, std::string_view::npos));
+}
+
 void require_printed() {
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail(errno);

@@ -65,8 +65,8 @@ void print_status(const fs::path& path) {
   if (!run.error.empty()) add("error", base::one_line(run.error, 200));
   const auto& loss = run.metrics->measure("loss");
   add("step", fmt::format("{} of {}{}", done, run.steps,
-                          loss.values.empty() ? "" : ", loss " + base::format_fixed(loss.values.back(), 4)));
-  if (step > 0) add("speed", fmt::format("{} a step, {:.0f} tokens/s", base::format_seconds(step), tokens));
+                          loss.values.empty() ? "" : ", loss " + base::format_loss(loss.values.back())));
+  if (step > 0) add("speed", fmt::format("{} a step, {:.0f} {}/s", base::format_seconds(step), tokens, run.unit));
   add("checkpoint", run.saved_step
                         ? fmt::format("step {}, {} ago", *run.saved_step, base::format_duration(run.saved_seconds))
                         : "none yet");
@@ -96,7 +96,7 @@ void print_status(const fs::path& path) {
     add("end", fmt::format("in {}, {}, if nothing interrupts it", base::format_duration(left), clock_text(end)));
   }
   if (!run.note.empty()) add("note", run.note);
-  print_at_once(text);
+  write_text(stdout, text);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "app/stop_signals.h"
 
+#include <array>
 #include <csignal>
 
 #include "kintsugi/base/start_thread.h"
@@ -31,15 +32,26 @@ void StopSignals::rearm() {
   std::signal(SIGUSR1, stop);
 }
 
-StopSignals::StopSignals() {
+namespace {
+
+constexpr std::array kOfTerminal = {SIGHUP, SIGQUIT};
+
+}  // namespace
+
+StopSignals::StopSignals(Which which) : which_(which) {
   at_once = false;
   rearm();
+  if (which_ == Which::of_terminal)
+    for (const int signal : kOfTerminal)
+      if (std::signal(signal, stop) == SIG_IGN) std::signal(signal, SIG_IGN);
   taker_ = base::start_thread([end = ended_.get_future()] { end.wait(); });
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGUSR1);
+  if (which_ == Which::of_terminal)
+    for (const int signal : kOfTerminal) sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
 }
 
@@ -50,6 +62,9 @@ StopSignals::~StopSignals() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGUSR1, SIG_DFL);
+  if (which_ == Which::of_terminal)
+    for (const int signal : kOfTerminal)
+      if (std::signal(signal, SIG_DFL) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
 }  // namespace kintsugi::app

@@ -1,4 +1,4 @@
-// Ctrl-C, SIGTERM and SIGUSR1, for verbs that finish the current step before they end.
+// Ctrl-C, SIGTERM, SIGUSR1 and others, for verbs that finish the current step before they end.
 #pragma once
 
 #include <signal.h>
@@ -15,7 +15,9 @@ namespace kintsugi::app {
 // in the stack's register, where the frame of a handler would be written.
 class StopSignals {
  public:
-  StopSignals();
+  // Which signals: `of_terminal` adds SIGHUP, unless it is ignored, and SIGQUIT, for verbs that restore the terminal.
+  enum class Which { stop, of_terminal };
+  explicit StopSignals(Which which = Which::stop);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -27,6 +29,7 @@ class StopSignals {
   static std::atomic<bool> at_once;  // there is nothing to finish yet: the first signal ends the process
 
  private:
+  Which which_;
   std::promise<void> ended_;
   std::thread taker_;
   sigset_t before_;  // what the thread that made it blocked

@@ -63,7 +63,8 @@ int ProgressLine::width() const {
   if (options_.width) return *options_.width;
   struct winsize size = {};
   const bool known = ::ioctl(::fileno(options_.file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
+  constexpr int kMost = 1000;  // columns that a line uses
+  return known ? std::min<int>(size.ws_col, kMost) : 80;
 }
 
 void ProgressLine::draw(std::string_view text) {
@@ -101,7 +102,7 @@ void ProgressLine::print(std::string_view line) {
   if (open_) std::fputs("\r\x1b[K", options_.file);
   const bool again = open_;
   open_ = false;
-  std::fprintf(options_.file, "%.*s\n", static_cast<int>(line.size()), line.data());
+  std::fputs((base::printable(line) + "\n").c_str(), options_.file);
   std::fflush(options_.file);
   if (again) draw(last_);
 }

@@ -14,6 +14,7 @@
 #include "app/run_options.h"
 #include "app/sample_lines.h"
 #include "app/shell_word.h"
+#include "app/standard_streams.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
 #include "app/train_run.h"
@@ -25,6 +26,7 @@
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
 
@@ -57,24 +59,24 @@ std::string scaling_part(const train::Metrics& m) {
 }
 
 // On a terminal the parts that fit; those of least use are left out first.
-LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, bool bar) {
+LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, bool bar, std::string_view unit) {
   const auto left = static_cast<double>(steps - m.step);
   const double share = static_cast<double>(m.step) / static_cast<double>(steps);
   const std::string count = fmt::format("{}/{}", m.step, steps),
-                    validation = m.validation_loss ? base::format_fixed(*m.validation_loss, 4) : "";
+                    validation = m.validation_loss ? base::format_loss(*m.validation_loss) : "";
   std::string flops = base::format_rate(m.flops_per_second, "FLOP/s");
   if (m.peak_share > 0) flops += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
   return {{bar ? progress_bar(share, 12) : "", 3, bar ? progress_bar(share, 5) : ""},
           {"step " + count, 10, count},
-          {"loss " + base::format_fixed(m.loss, 4), 9},
+          {"loss " + base::format_loss(m.loss), 9},
           {validation.empty() ? "" : "validation " + validation, 8, validation.empty() ? "" : "val " + validation},
           {m.top1 ? fmt::format("top-1 {:.2f}%", 100 * *m.top1) : "", 8},
           {fmt::format("learning rate {:.2e}", m.learning_rate), 5, "lr " + short_power(m.learning_rate)},
           {gradient_part(m, "gradient"), 4, gradient_part(m, "grad")},
           {scaling_part(m), 4},
-          {fmt::format("{:.0f} tokens/s", m.tokens_per_second), 6,
-           m.tokens_per_second < 1e4 ? fmt::format("{:.0f} tok/s", m.tokens_per_second)
-                                     : fmt::format("{:.0f}k tok/s", m.tokens_per_second / 1e3)},
+          {fmt::format("{:.0f} {}/s", m.tokens_per_second, unit), 6,
+           m.tokens_per_second < 1e4 ? fmt::format("{:.0f} {}/s", m.tokens_per_second, unit.substr(0, 3))
+                                     : fmt::format("{:.0f}k {}/s", m.tokens_per_second / 1e3, unit.substr(0, 3))},
           {flops, 1},
           {base::format_bytes(static_cast<uint64_t>(m.memory_bytes)) + " memory", 2},
           {rate.per_second() ? time_left(rate, left) : base::format_duration(m.seconds * left) + " left", 7}};
@@ -83,7 +85,8 @@ LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, b
 // What a run tells. While a step, a validation's batch or a checkpoint takes long, a thread says how long.
 class Terminal : public train::Observer {
  public:
-  Terminal() {
+  // `unit`: what the speed counts, "tokens".
+  explicit Terminal(std::string_view unit) : unit_(unit) {
     try {
       thread_ = base::start_thread([this] { tick(); });
     } catch (const base::UserError&) {  // the run may still go on, untold
@@ -113,7 +116,7 @@ class Terminal : public train::Observer {
     const std::lock_guard lock(mutex_);
     starting_.reset();
     rate_.add(steady_seconds(), static_cast<double>(m.step));
-    parts_ = step_parts(m, steps, rate_, progress_.terminal());
+    parts_ = step_parts(m, steps, rate_, progress_.terminal(), unit_);
     stays_ = m.validation_loss.has_value() || !m.samples.empty() || m.step == 1 || m.step == steps;
     progress_.update(fit_parts(parts_, columns()), stays_);
     for (const train::SampledText& sample : m.samples)
@@ -188,6 +191,7 @@ class Terminal : public train::Observer {
     return fit_parts(std::move(parts), columns());
   }
 
+  std::string unit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Progress> starting_ = std::optional<Progress>(std::in_place, "starting");
@@ -242,7 +246,7 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });
   const StopSignals signals;
   StopSignals::at_once = true;  // before there is a step to save
-  Terminal terminal;
+  Terminal terminal(models::unit_of(train.config.settings.model));
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;
   try {
@@ -256,15 +260,15 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
   terminal.finish();
   if (!leads) return;
   if (outcome.best_validation_loss)
-    fmt::print("best validation loss {}\n", base::format_fixed(*outcome.best_validation_loss, 4));
-  if (!outcome.checkpoint.empty()) fmt::print("checkpoint {}\n", outcome.checkpoint.string());
+    write_out("best validation loss {}\n", base::format_loss(*outcome.best_validation_loss));
+  if (!outcome.checkpoint.empty()) write_out("checkpoint {}\n", outcome.checkpoint);
   if (outcome.finished) {
-    fmt::print("done: {} steps, in {}\n", outcome.step, folder);
+    write_out("done: {}, in {}\n", base::counted(outcome.step, "step"), base::one_line(folder, std::string::npos));
   } else {
     std::string sets;
     for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + shell_word(set);
-    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step,
-               name_of(outcome.reason), shell_word(options.path), sets);
+    write_out("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step,
+              name_of(outcome.reason), shell_word(options.path), sets);
   }
 }
 

@@ -35,6 +35,11 @@ T read(const CLI::App& verb, const CLI::Option& option, const std::string& text,
                         text.empty() ? "\"\"" : base::one_line(text, 60), config::describe(range));
 }
 
+std::string hint_for(const std::string& value, const config::OneOf& words) {
+  const std::string meant = config::meant_word(value, words.words);
+  return meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant);
+}
+
 // `take` gets the option too, for its name.
 CLI::Option* add(CLI::App& verb, const char* names, const std::string& what,
                  const std::function<void(const CLI::Option&, const std::string&)>& take) {
@@ -103,8 +108,8 @@ Option Verb::word(const char* names, std::string& to, config::OneOf words, const
                                                                      const std::string& value) {
     refuse_empty(*verb, option, value);
     if (!std::ranges::count(words.words, value))
-      throw base::UserError(verb->get_name(), "{} {} is not {}", option.get_name(), base::one_line(value, 60),
-                            config::describe(words));
+      throw base::UserError(verb->get_name(), "{} {} is not {}{}", option.get_name(), base::one_line(value, 60),
+                            config::describe(words), hint_for(value, words));
     to = value;
   };
   return {add(*verb_, names, what, checked), to};

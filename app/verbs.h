@@ -30,5 +30,7 @@ void add_chat(Command& kintsugi);
 void add_serve(Command& kintsugi);
 void add_import(Command& kintsugi);
 void add_export(Command& kintsugi);
+void add_completion(Command& kintsugi);
+void add_man(Command& kintsugi);
 
 }  // namespace kintsugi::app

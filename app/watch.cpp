@@ -56,7 +56,7 @@ void run_watch(const WatchOptions& o) {
     for (const std::string& line : watch_frame(folder.look(), look_of(o, terminal))) text += line + "\n";
     return print_at_once(text);
   }
-  const StopSignals signals;
+  const StopSignals signals(StopSignals::Which::of_terminal);
   WatchScreen screen;
   for (double looked = -1; StopSignals::count == 0;) {
     if (steady_seconds() - looked >= kLookSeconds) {

@@ -18,6 +18,9 @@ namespace {
 constexpr const char* kBegin = "\x1b[?1049h\x1b[?25l\x1b[2J";
 constexpr const char* kEnd = "\x1b[?25h\x1b[?1049l";
 
+// What is drawn of a larger terminal.
+constexpr int kMostColumns = 1000, kMostRows = 400;
+
 int size_from(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
   if (!text) return otherwise;
@@ -32,8 +35,9 @@ int size_from(const char* variable, int otherwise) {
 ScreenSize screen_size() {
   winsize size = {};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0)
-    return {.columns = size.ws_col, .rows = size.ws_row};
-  return {.columns = size_from("COLUMNS", 80), .rows = size_from("LINES", 24)};
+    return {.columns = std::min<int>(size.ws_col, kMostColumns), .rows = std::min<int>(size.ws_row, kMostRows)};
+  return {.columns = std::min(size_from("COLUMNS", 80), kMostColumns),
+          .rows = std::min(size_from("LINES", 24), kMostRows)};
 }
 
 WatchScreen::WatchScreen() {

@@ -104,6 +104,7 @@ report::WatchedRun WatchedFolder::look() {
   run.metrics = &metrics_.table();
   run.steps = settings_.train.steps;
   run.ranks = ranks_;
+  run.unit = models::unit_of(settings_.model);
   run.measured = measured_ ? &*measured_ : nullptr;
   run.quiet_seconds = steady_seconds() - grew_;
   run.begun_seconds = age_of(settings_time_);
