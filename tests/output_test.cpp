@@ -63,14 +63,14 @@ TEST_F(OutputFiles, AFullDisk) {
   EXPECT_TRUE(fs::exists(*folder / "full/step_00000001"));  // the run itself is whole
 }
 
-// Of each verb that the first page lists: whole lines of at most 100 columns.
+// Of each verb that the first page lists: whole lines of at most 80 columns.
 TEST_F(OutputFiles, HelpFitsATerminal) {
   const auto page_of = [&](const std::string& verb) {
     const Ended ended = run_kintsugi(folder->path(), verb + " --help");
     EXPECT_EQ(ended.code, 0) << verb;
     EXPECT_TRUE(ended.out.ends_with('\n')) << verb;
     std::istringstream lines(ended.out);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << verb << ": " << line;
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
     return ended.out;
   };
   const std::string first = page_of("");

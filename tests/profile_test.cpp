@@ -110,7 +110,7 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
         "\n receive pipe ", "the bubble, idle over busy time", "\n stage planned with measured tasks as run waiting"})
     EXPECT_TRUE(has(narrow, text)) << text << "\n" << ended.out;
   for (size_t at = 0, end; (end = ended.out.find('\n', at)) != std::string::npos; at = end + 1)
-    EXPECT_LE(end - at, 100u) << ended.out.substr(at, end - at);
+    EXPECT_LE(end - at, 80u) << ended.out.substr(at, end - at);
 
   // Of each rank, all rows are the step; the parts of the table are of the same numbers.
   std::map<std::string, double> seconds, between;

@@ -262,7 +262,7 @@ TEST_F(SafeRun, WhatIsShownFitsThePage) {
         "train --keys", "generate --help", "evaluate --help", "plan --help", "explain --help", "plan run.toml",
         "compare run.toml --ranks 2 --steps 1"}) {
     std::istringstream lines(run(arguments).out);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << arguments << ": " << line;
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << arguments << ": " << line;
   }
   const std::string overview = run("explain run.toml").out;
   EXPECT_TRUE(overview.starts_with("model        gpt: 1 layer, embed 16, ")) << overview;
@@ -285,7 +285,7 @@ TEST_F(SafeRun, PlansOfLargeModelsFitThePage) {
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_FALSE(ended.out.empty()) << arguments;
     std::istringstream lines(ended.out);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << arguments << ": " << line;
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << arguments << ": " << line;
   }
 }
 
