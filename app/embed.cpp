@@ -7,6 +7,7 @@
 #include "app/model_options.h"
 #include "app/outputs.h"
 #include "app/progress.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -131,7 +132,7 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
   const auto columns = static_cast<size_t>(model.settings().model.embed);
   base::write_output(
       o.output, o.output.ends_with(".csv") ? csv_of(vectors, columns) : npy_of(vectors, texts.ids.size(), columns));
-  fmt::print("checkpoint {}\ntexts      {}{}\nembeddings {}, {} x {}, {} pooling\n", model.folder().string(),
+  write_out("checkpoint {}\ntexts      {}{}\nembeddings {}, {} x {}, {} pooling\n", model.folder(),
              base::group_digits(std::ssize(texts.ids)),
              texts.cut > 0
                  ? fmt::format(", {} cut to the model's {} positions", texts.cut, model.settings().model.context)

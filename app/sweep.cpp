@@ -71,7 +71,7 @@ class SweepRun {
 
  private:
   static void say(const std::string& line) {
-    fmt::print(stderr, "sweep: {}\n", line);
+    write_err("sweep: {}\n", line);
     std::fflush(stderr);
   }
 
@@ -234,7 +234,7 @@ class SweepRun {
     constexpr size_t kMostPrinted = 21;
     const size_t all = rows.size() - 1;
     if (rows.size() > kMostPrinted) rows.resize(kMostPrinted);
-    print_at_once(table(rows));
+    write_out("{}", table(rows));
     if (all >= kMostPrinted) print_at_once(fmt::format("  ... {} runs in all\n", all));
     const int64_t best = sweep::ranking(sweep_).front();
     const sweep::Trial& trial = sweep_.trials[static_cast<size_t>(best)];
