@@ -54,7 +54,7 @@ class RowTrials {
  private:
   // Attributes by which trials of the same shapes differ.
   inline static const std::set<std::string> kTold = {"form",   "activation", "inverse", "dims",
-                                                     "causal", "window",     "scores"};
+                                                     "causal", "window",     "scores",  "mode"};
 
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {
@@ -224,6 +224,52 @@ class RowTrials {
     differentiated(g.op("batch_norm", {image, input(channel), input(channel), statistics}, norm));
     g.op("batch_norm", {image, input(channel), input(channel), graph::kNone, input(channel), input(channel)}, norm);
     g.apply("running_statistics", {input(channel), input(channel), statistics}, norm);
+    add(g);
+    add_further_images();
+  }
+
+  // Resampling, transposed convolutions, group norms, and what joins or scales values of images.
+  void add_further_images() {
+    graph::StateTable states;
+    graph::Graph g("further images", ops::operations(), states);
+    const auto input = [&](const Shape& shape) { return g.input("x", {shape, tensor::DType::f64}); };
+    const auto differentiated = [&](graph::ValueId y) {
+      const graph::Op op = g.op_at(static_cast<size_t>(g.value(y).op));
+      op.row->grad(g, op, std::vector<graph::ValueId>{input(g.shape(y))});
+    };
+    const Shape x = {{"batch", 4}, {"height", 5}, {"width", 4}, {"channel", 6}}, channel = {{"channel", 6}};
+    differentiated(g.op("leaky_relu", {input(x)}, {{"slope", 0.3}}));
+    for (const auto& [height, width] : std::vector<std::pair<tensor::Window, tensor::Window>>{
+             {{.kernel = 2, .stride = 2}, {.kernel = 3, .stride = 1, .low = 1, .high = 1}},
+             {{.kernel = 4, .stride = 2, .low = 1, .high = 1}, {.kernel = 2, .stride = 3}},
+             {{.kernel = 3, .stride = 2, .low = 1}, {.kernel = 2, .dilation = 2}}}) {
+      tensor::Attributes attributes;
+      tensor::set_windows(attributes, {{"height", height}, {"width", width}});
+      const Shape w = {{"kernel_height", height.kernel}, {"kernel_width", width.kernel}, {"filter", 3}, {"channel", 6}};
+      differentiated(g.op("transposed_convolution", {input(x), input(w)}, attributes));
+    }
+    for (const char* mode : {"nearest", "linear"})
+      for (const auto& [high, wide] : {std::pair{2, 3}, std::pair{1, 4}}) {
+        tensor::Attributes attributes;
+        ops::set_upsample(attributes, mode, x, {{"height", high}, {"width", wide}});
+        differentiated(g.op("upsample", {input(x)}, attributes));
+      }
+    differentiated(g.make("adaptive_pool", {input({x[0], {"from_height", 5}, {"from_width", 4}, x[3]})},
+                          {{Shape{x[0], {"height", 3}, {"width", 6}, x[3]}, tensor::DType::f64}},
+                          {{"whole", "height width from_height from_width"}})[0]);
+    differentiated(g.op("concatenate", {input({x[0], x[1], x[2], {"of_a", 6}}), input({x[0], x[1], x[2], {"of_b", 3}})},
+                        {{"whole", "of_a of_b channel"}}));
+    differentiated(g.op("concatenate", {input({x[0], {"of_a", 1}, x[3]}), input({x[0], {"of_b", 4}, x[3]})},
+                        {{"whole", "of_a of_b seq"}}));
+    differentiated(g.op("drop_path", {input(x)}, {{"p", 0.4}, {"key", "a"}}));
+    differentiated(g.op("channel_scale", {input(x), input(channel)}));
+    for (const int64_t groups : {1, 3}) {
+      const tensor::Attributes norm = {
+          {"epsilon", 1e-5}, {"groups", groups}, {"channels", int64_t{6}}, {"count", int64_t{20 * 6} / groups}};
+      const graph::ValueId image = input(x), sums = g.op("group_statistics", {image}, norm);
+      const graph::ValueId y = g.op("group_norm", {image, input(channel), input(channel), sums}, norm);
+      differentiated(y);
+    }
     add(g);
   }
 

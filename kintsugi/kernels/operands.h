@@ -137,12 +137,8 @@ struct WindowGradIn {  // of a convolution's weight, and of a maximum over windo
 // Either the statistics of the batch, or a mean and a variance.
 struct BatchNormIn {
   enum : size_t { kX, kGamma, kBeta, kStatistics, kMean, kVariance };
-  static constexpr OperandList kNames = {"x",
-                                         "gamma",
-                                         "beta",
-                                         tensor::optional("statistics"),
-                                         tensor::optional("mean"),
-                                         tensor::optional("variance")};
+  static constexpr OperandList kNames = {
+      "x", "gamma", "beta", tensor::optional("statistics"), tensor::optional("mean"), tensor::optional("variance")};
 };
 struct BatchNormSumsIn {
   enum : size_t { kX, kStatistics, kDy };
@@ -155,6 +151,22 @@ struct BatchNormSumsOut {
 struct BatchNormGradIn {
   enum : size_t { kX, kGamma, kStatistics, kDgamma, kDbeta, kDy };
   static constexpr OperandList kNames = {"x", "gamma", "statistics", "dgamma", "dbeta", "dy"};
+};
+struct GroupNormIn {
+  enum : size_t { kX, kGamma, kBeta, kStatistics };
+  static constexpr OperandList kNames = {"x", "gamma", "beta", "statistics"};
+};
+struct GroupNormSumsIn {
+  enum : size_t { kX, kGamma, kStatistics, kDy };
+  static constexpr OperandList kNames = {"x", "gamma", "statistics", "dy"};
+};
+struct GroupNormSumsOut {
+  enum : size_t { kDgamma, kDbeta, kSums };
+  static constexpr OperandList kNames = {"dgamma", "dbeta", "sums"};
+};
+struct GroupNormGradIn {
+  enum : size_t { kX, kGamma, kStatistics, kSums, kDy };
+  static constexpr OperandList kNames = {"x", "gamma", "statistics", "sums", "dy"};
 };
 struct RunningStatisticsIn {
   enum : size_t { kMean, kVariance, kStatistics };

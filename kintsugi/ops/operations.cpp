@@ -98,7 +98,24 @@ const graph::OpTable& operations() {
                              batch_norm(),
                              batch_norm_sums(),
                              batch_norm_grad(),
-                             running_statistics()})
+                             running_statistics(),
+                             leaky_relu(),
+                             leaky_relu_grad(),
+                             transposed_convolution(),
+                             upsample(),
+                             upsample_grad(),
+                             adaptive_pool(),
+                             adaptive_pool_grad(),
+                             concatenate(),
+                             slice(),
+                             reshape(),
+                             drop_path(),
+                             channel_scale(),
+                             channel_scale_sums(),
+                             group_statistics(),
+                             group_norm(),
+                             group_norm_sums(),
+                             group_norm_grad()})
       rows.push_back(row);
     return graph::OpTable(std::move(rows));
   }();

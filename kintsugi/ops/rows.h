@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kintsugi/graph/graph.h"
+#include "kintsugi/tensor/window.h"
 
 namespace kintsugi::ops {
 
@@ -115,12 +116,32 @@ OpRow batch_norm();
 OpRow batch_norm_sums();
 OpRow batch_norm_grad();
 OpRow running_statistics();
+OpRow leaky_relu();
+OpRow leaky_relu_grad();
+OpRow transposed_convolution();
+OpRow upsample();
+OpRow upsample_grad();
+OpRow adaptive_pool();
+OpRow adaptive_pool_grad();
+OpRow concatenate();
+OpRow slice();
+OpRow reshape();
+OpRow drop_path();
+OpRow channel_scale();
+OpRow channel_scale_sums();
+OpRow group_statistics();
+OpRow group_norm();
+OpRow group_norm_sums();
+OpRow group_norm_grad();
 
 // Shared by several rows.
 Shape without(const Shape& shape, std::string_view dim);
 // x [samples spatial... channels] -> [samples spatial... last], one position for each window of the attributes.
 // InternalError if x is smaller than a window.
 Shape windowed(const Shape& x, const Attributes& attributes, const tensor::Dim& last);
+// The attributes of an upsampling of x by factors of its spatial dims, in their order.
+void set_upsample(Attributes& attributes, std::string_view mode, const Shape& x,
+                  const std::vector<std::pair<std::string, int64_t>>& factors);
 OutTypes like_first(Types ins, const Attributes&);  // one output like the first input
 Type scalar();                                      // [] fp64, a number of the run
 double elements(Types types);                       // of the first

@@ -3,7 +3,9 @@
 
 namespace kintsugi::ops {
 
-// logits [batch class], labels, weights [batch] -> the weighted sum of cross-entropies and the sum of weights, []
+// logits [batch spatial... class], labels [batch spatial...], weights [batch] -> the weighted sum of cross-entropies and
+// the sum of weights, []. The attribute "smoothing" is the share of a label that all classes have alike (Szegedy et al.
+// 2016, section 7).
 OpRow class_loss() {
   return {.kind = "class_loss",
           .ins = {"logits", "labels", "weights"},
@@ -13,7 +15,7 @@ OpRow class_loss() {
           },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
             return {g.make("class_loss_grad", {op.in("logits"), op.in("labels"), op.in("weights"), douts[0]},
-                           {g.type(op.in("logits"))})[0],
+                           {g.type(op.in("logits"))}, op.attributes)[0],
                     kNone, kNone};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 4.0 * elements(ins); },
@@ -31,7 +33,7 @@ OpRow class_loss_grad() {
           .keeps_zero = true};
 }
 
-// logits [batch class], labels [batch] -> the number of samples whose label is the largest logit, and among the five
+// logits [batch spatial... class], labels [batch spatial...] -> the number of samples, or pixels, whose label is the largest logit, and among the five
 // largest, []
 OpRow class_hits() {
   return {.kind = "class_hits",

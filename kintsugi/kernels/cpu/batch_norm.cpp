@@ -1,110 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kintsugi/kernels/cpu/channel_rows.h"
 #include "kintsugi/kernels/cpu/images.h"
-#include "kintsugi/kernels/cpu/simd_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/batch_norm.cpp"
-#include "hwy/foreach_target.h"
-#include "kintsugi/kernels/cpu/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
-namespace {
-
-constexpr int64_t kBlock = 64;  // rows that are summed in fp32
-
-template <typename T>
-HWY_INLINE V load_some(const T* p, int64_t n) {
-  return n < lanes() ? load_n(p, n) : load(p);
-}
-
-// sums[c] += a vector's first lanes.
-HWY_INLINE void add_wide(double* sums, V v, int64_t n) {
-  HWY_ALIGN float some[kMaxLanes];
-  hn::Store(v, D(), some);
-  for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(some[i]);
-}
-
-}  // namespace
-
-// x: [rows channels]; sums: [2 channels]
-void batch_statistics_rows(const KernelCall& call, int64_t channels, base::Range rows, double* sums) {
-  std::fill_n(sums, 2 * channels, 0.0);
-  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
-    const T* x = reinterpret_cast<const T*>(call.ins[0].data);
-    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock)
-      for (int64_t c = 0; c < channels; c += lanes()) {
-        const int64_t n = std::min(lanes(), channels - c);
-        V sum = zero(), squares = zero();
-        for (int64_t r = begin; r < std::min(rows.end, begin + kBlock); ++r) {
-          const V v = load_some(x + r * channels + c, n);
-          sum = hn::Add(sum, v), squares = hn::MulAdd(v, v, squares);
-        }
-        add_wide(sums + c, sum, n), add_wide(sums + channels + c, squares, n);
-      }
-  });
-}
-
-// y = x * scale + shift
-void batch_norm_rows(const KernelCall& call, int64_t channels, base::Range rows, const float* scale,
-                     const float* shift) {
-  for_type(call.outs[0].dtype(), [&]<typename T>(T) {
-    for (int64_t r = rows.begin; r < rows.end; ++r)
-      map([](V x, V a, V b) HWY_ATTR { return hn::MulAdd(x, a, b); }, channels,
-          reinterpret_cast<T*>(call.outs[0].data) + r * channels,
-          reinterpret_cast<const T*>(call.ins[BatchNormIn::kX].data) + r * channels, scale, shift);
-  });
-}
-
-// sums: [2 channels], of dy * (x - mean), and of dy
-void batch_norm_sums_rows(const KernelCall& call, int64_t channels, base::Range rows, const float* mean, double* sums) {
-  std::fill_n(sums, 2 * channels, 0.0);
-  for_type(call.ins[BatchNormSumsIn::kX].dtype(), [&]<typename T>(T) {
-    const T *x = reinterpret_cast<const T*>(call.ins[BatchNormSumsIn::kX].data),
-            *dy = reinterpret_cast<const T*>(call.ins[BatchNormSumsIn::kDy].data);
-    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock)
-      for (int64_t c = 0; c < channels; c += lanes()) {
-        const int64_t n = std::min(lanes(), channels - c);
-        const V centre = load_some(mean + c, n);
-        V products = zero(), sum = zero();
-        for (int64_t r = begin; r < std::min(rows.end, begin + kBlock); ++r) {
-          const V g = load_some(dy + r * channels + c, n);
-          sum = hn::Add(sum, g);
-          products = hn::MulAdd(hn::Sub(load_some(x + r * channels + c, n), centre), g, products);
-        }
-        add_wide(sums + c, products, n), add_wide(sums + channels + c, sum, n);
-      }
-  });
-}
-
-// dx = dy * a + x * b + c
-void batch_norm_grad_rows(const KernelCall& call, int64_t channels, base::Range rows, const float* a, const float* b,
-                          const float* c) {
-  using In = BatchNormGradIn;
-  for_type(call.outs[0].dtype(), [&]<typename T>(T) {
-    for (int64_t r = rows.begin; r < rows.end; ++r)
-      map([](V dy, V x, V by, V slope, V shift) HWY_ATTR { return hn::MulAdd(dy, by, hn::MulAdd(x, slope, shift)); },
-          channels, reinterpret_cast<T*>(call.outs[0].data) + r * channels,
-          reinterpret_cast<const T*>(call.ins[In::kDy].data) + r * channels,
-          reinterpret_cast<const T*>(call.ins[In::kX].data) + r * channels, a, b, c);
-  });
-}
-
-}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace kintsugi::kernels::cpu {
-
-HWY_EXPORT(batch_statistics_rows);
-HWY_EXPORT(batch_norm_rows);
-HWY_EXPORT(batch_norm_sums_rows);
-HWY_EXPORT(batch_norm_grad_rows);
-
 namespace {
 
-using tensor::DType;
 using tensor::View;
 
 int64_t channels_of(const tensor::Shape& x) {
@@ -174,9 +76,9 @@ int64_t batch_statistics_workspace(const KernelShapes& shapes) {
 void batch_statistics(const KernelCall& call) {
   const int64_t channels = channels_of(call.ins[0].shape());
   Scratch scratch(call.workspace);
-  const auto part = HWY_DYNAMIC_DISPATCH(batch_statistics_rows);
-  const double* sums = sum_rows(call, rows_of(call.ins[0]), channels, scratch,
-                                [&](base::Range r, double* to) { part(call, channels, r, to); });
+  const double* sums = sum_rows(call, rows_of(call.ins[0]), channels, scratch, [&](base::Range r, double* to) {
+    sum_channels(call.ins[0].dtype(), call.ins[0].data, channels, r, to);
+  });
   std::copy_n(sums, 2 * channels, call.outs[0].as<double>().data());
 }
 
@@ -200,9 +102,9 @@ void batch_norm(const KernelCall& call) {
     scale[c] = static_cast<float>(by);
     shift[c] = static_cast<float>(at(call.ins[In::kBeta], c) - m.mean * by);
   }
-  const auto part = HWY_DYNAMIC_DISPATCH(batch_norm_rows);
-  call.team.for_shares(rows_of(call.ins[In::kX]), kGrain,
-                       [&](base::Range r, int) { part(call, channels, r, scale, shift); });
+  call.team.for_shares(rows_of(call.ins[In::kX]), kGrain, [&](base::Range r, int) {
+    scale_rows(call.outs[0].dtype(), call.ins[In::kX].data, call.outs[0].data, channels, r, scale, shift);
+  });
 }
 
 int64_t batch_norm_sums_workspace(const KernelShapes& shapes) {
@@ -221,9 +123,9 @@ void batch_norm_sums(const KernelCall& call) {
   float* mean = scratch.take<float>(channels);
   for (int64_t c = 0; c < channels; ++c)
     mean[c] = static_cast<float>(moments_of(call, call.ins[In::kStatistics], c).mean);
-  const auto part = HWY_DYNAMIC_DISPATCH(batch_norm_sums_rows);
-  const double* sums = sum_rows(call, rows_of(x), channels, scratch,
-                                [&](base::Range r, double* to) { part(call, channels, r, mean, to); });
+  const double* sums = sum_rows(call, rows_of(x), channels, scratch, [&](base::Range r, double* to) {
+    sum_products(x.dtype(), x.data, call.ins[In::kDy].data, channels, r, mean, to);
+  });
   const auto put = [&](size_t output, int64_t c, double value) {
     tensor::dispatch(call.outs[output].dtype(), [&]<typename T>(T) {
       T& to = reinterpret_cast<T*>(call.outs[output].data)[c];
@@ -255,10 +157,10 @@ void batch_norm_grad(const KernelCall& call) {
     b[c] = static_cast<float>(slope);
     shift[c] = static_cast<float>(-slope * m.mean - by * at(call.ins[In::kDbeta], c) / count);
   }
-  const auto part = HWY_DYNAMIC_DISPATCH(batch_norm_grad_rows);
-  call.team.for_shares(rows_of(call.ins[In::kX]), kGrain,
-                       [&](base::Range r, int) { part(call, channels, r, a, b, shift); });
+  call.team.for_shares(rows_of(call.ins[In::kX]), kGrain, [&](base::Range r, int) {
+    combine_rows(call.outs[0].dtype(), call.ins[In::kX].data, call.ins[In::kDy].data, call.outs[0].data, channels, r, a,
+                 b, shift);
+  });
 }
 
 }  // namespace kintsugi::kernels::cpu
-#endif

@@ -161,6 +161,12 @@ void convolution_grad_input(const KernelCall& call) {
 int64_t convolution_grad_input_workspace(const KernelShapes& shapes) {
   return workspace(shapes, kInput);
 }
+void transposed_convolution(const KernelCall& call) {
+  run(call, kInput);
+}
+int64_t transposed_convolution_workspace(const KernelShapes& shapes) {
+  return workspace(shapes, kInput);
+}
 void convolution_grad_weight(const KernelCall& call) {
   run(call, kWeight);
 }

@@ -1,4 +1,4 @@
-// CPU kernels of images: convolutions, pools and batch norms.
+// CPU kernels of images: convolutions, pools, norms, resampling.
 #pragma once
 
 #include "kintsugi/kernels/cpu/kernels.h"
@@ -32,5 +32,31 @@ bool batch_norm_takes(const Operands& o);
 bool batch_statistics_takes(const Operands& o);
 int64_t batch_norm_workspace(const KernelShapes& shapes);
 int64_t batch_norm_sums_workspace(const KernelShapes& shapes);
+
+void transposed_convolution(const KernelCall& call);
+int64_t transposed_convolution_workspace(const KernelShapes& shapes);
+
+void leaky_relu(const KernelCall& call);
+void leaky_relu_grad(const KernelCall& call);
+
+void upsample(const KernelCall& call);
+void upsample_grad(const KernelCall& call);
+void adaptive_pool(const KernelCall& call);
+void adaptive_pool_grad(const KernelCall& call);
+bool resample_takes(const Operands& o);
+int64_t resample_workspace(const KernelShapes& shapes);
+
+void drop_path(const KernelCall& call);
+void channel_scale(const KernelCall& call);
+int64_t channel_scale_workspace(const KernelShapes& shapes);  // of drop_path too
+void channel_scale_sums(const KernelCall& call);
+int64_t channel_scale_sums_workspace(const KernelShapes& shapes);
+
+void group_statistics(const KernelCall& call);
+void group_norm(const KernelCall& call);
+void group_norm_sums(const KernelCall& call);
+void group_norm_grad(const KernelCall& call);
+bool group_norm_takes(const Operands& o);
+int64_t group_norm_workspace(const KernelShapes& shapes);
 
 }  // namespace kintsugi::kernels::cpu

@@ -34,42 +34,76 @@ double log_sum_exp(const At& x, int64_t begin, int64_t count) {
 
 }  // namespace
 
-// logits: [batch class], labels, weights: [batch]
+namespace {
+
+// The labels of samples, or of their pixels: which are counted, and with which weight.
+class Labelled {
+ public:
+  // logits: [batch spatial... class], labels: [batch spatial...], weights: [batch]
+  explicit Labelled(const KernelCall& call)
+      : call_(call),
+        shape_(call.ins[ClassLossIn::kLabels].shape()),
+        labels_(reinterpret_cast<const int32_t*>(call.ins[ClassLossIn::kLabels].data)),
+        weights_(reinterpret_cast<const float*>(call.ins[ClassLossIn::kWeights].data)),
+        pixels_(shape_[0].size == 0 ? 1 : shape_.elements() / shape_[0].size) {}
+
+  int64_t size() const { return shape_.elements(); }
+  int32_t label(int64_t i) const { return labels_[i]; }
+  double weight(int64_t i) const { return weights_[i / pixels_]; }
+  bool counts(int64_t i, int64_t classes) const {
+    if (labels_[i] < 0 || labels_[i] >= classes) return false;
+    for (size_t d = shape_.rank(); d-- > 0;) {
+      if (call_.index(shape_[d].name)[i % shape_[d].size] < 0) return false;
+      i /= shape_[d].size;
+    }
+    return true;
+  }
+
+ private:
+  const KernelCall& call_;
+  const tensor::Shape& shape_;
+  const int32_t* labels_;
+  const float* weights_;
+  int64_t pixels_;
+};
+
+}  // namespace
+
 void class_loss(const KernelCall& call) {
-  using In = ClassLossIn;
-  const int32_t* labels = reinterpret_cast<const int32_t*>(call.ins[In::kLabels].data);
-  const float* weights = reinterpret_cast<const float*>(call.ins[In::kWeights].data);
-  const tensor::DimIndex& batch = call.index("batch");
-  const int64_t classes = call.ins[In::kLogits].size("class");
+  const Labelled labelled(call);
+  const int64_t classes = call.ins[ClassLossIn::kLogits].size("class");
+  const double smoothing = call.attributes.number_or("smoothing", 0.0);
   double loss = 0, count = 0;
-  with_values(call.ins[In::kLogits], [&](auto*, const auto& logit) {
-    for (int64_t b = 0; b < call.ins[In::kLabels].elements(); ++b) {
-      if (labels[b] < 0 || labels[b] >= classes || batch[b] < 0) continue;
-      const double weight = weights[b];
-      loss += weight * (log_sum_exp(logit, b * classes, classes) - logit(b * classes + labels[b]));
-      count += weight;
+  with_values(call.ins[ClassLossIn::kLogits], [&](auto*, const auto& logit) {
+    for (int64_t i = 0; i < labelled.size(); ++i) {
+      if (!labelled.counts(i, classes)) continue;
+      double target = (1 - smoothing) * logit(i * classes + labelled.label(i));
+      for (int64_t c = 0; smoothing > 0.0 && c < classes; ++c)
+        target += smoothing / static_cast<double>(classes) * logit(i * classes + c);
+      loss += labelled.weight(i) * (log_sum_exp(logit, i * classes, classes) - target);
+      count += labelled.weight(i);
     }
   });
   store_sums(call, loss, count);
 }
 
 void class_loss_grad(const KernelCall& call) {
-  using In = ClassLossIn;
-  const int32_t* labels = reinterpret_cast<const int32_t*>(call.ins[In::kLabels].data);
-  const float* weights = reinterpret_cast<const float*>(call.ins[In::kWeights].data);
-  const double dloss = call.ins[In::kDloss].as<double>()[0];
-  const tensor::DimIndex& batch = call.index("batch");
+  const Labelled labelled(call);
+  const double dloss = call.ins[ClassLossIn::kDloss].as<double>()[0],
+               smoothing = call.attributes.number_or("smoothing", 0.0);
   const int64_t classes = call.outs[0].size("class");
-  with_values(call.ins[In::kLogits], [&](auto* typed, const auto& logit) {
+  const double shared = smoothing / static_cast<double>(classes);
+  with_values(call.ins[ClassLossIn::kLogits], [&](auto* typed, const auto& logit) {
     auto* to = reinterpret_cast<decltype(typed)>(call.outs[0].data);
     using T = std::remove_pointer_t<decltype(typed)>;
-    for (int64_t b = 0; b < call.ins[In::kLabels].elements(); ++b) {
-      const bool counts = labels[b] >= 0 && labels[b] < classes && batch[b] >= 0;
-      const double lse = counts ? log_sum_exp(logit, b * classes, classes) : 0.0;
+    for (int64_t i = 0; i < labelled.size(); ++i) {
+      const bool counts = labelled.counts(i, classes);
+      const double lse = counts ? log_sum_exp(logit, i * classes, classes) : 0.0,
+                   factor = counts ? dloss * labelled.weight(i) : 0.0;
       for (int64_t c = 0; c < classes; ++c) {
-        const int64_t i = b * classes + c;
-        const double slope = std::exp(logit(i) - lse) - (c == labels[b] ? 1.0 : 0.0);
-        to[i] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(counts ? dloss * weights[b] * slope : 0.0));
+        const int64_t at = i * classes + c;
+        const double slope = std::exp(logit(at) - lse) - (c == labelled.label(i) ? 1.0 - smoothing : 0.0) - shared;
+        to[at] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(counts ? factor * slope : 0.0));
       }
     }
   });

@@ -9,10 +9,13 @@ namespace {
 // Kinds that the reference has and devices refuse, by name.
 // Convolutional networks, experts and Lion run on the CPU only.
 const std::vector<std::string_view> kRefused = {
-    "assign_slots", "average_pool", "average_pool_grad", "balance_bias", "balance_loss", "balance_loss_grad",
-    "batch_norm", "batch_norm_grad", "batch_norm_sums", "batch_statistics", "class_hits", "combine", "convolution",
-    "convolution_grad_input", "convolution_grad_weight", "dispatch", "expert_balance", "expert_load", "grouped",
-    "lion", "max_pool", "max_pool_grad", "pixels", "route", "route_grad", "running_statistics", "weigh",
+    "adaptive_pool", "adaptive_pool_grad", "assign_slots", "average_pool", "average_pool_grad", "balance_bias",
+    "balance_loss", "balance_loss_grad", "batch_norm", "batch_norm_grad", "batch_norm_sums", "batch_statistics",
+    "channel_scale", "channel_scale_sums", "class_hits", "combine", "concatenate", "convolution",
+    "convolution_grad_input", "convolution_grad_weight", "dispatch", "drop_path", "expert_balance", "expert_load",
+    "group_norm", "group_norm_grad", "group_norm_sums", "group_statistics", "grouped", "leaky_relu",
+    "leaky_relu_grad", "lion", "max_pool", "max_pool_grad", "pixels", "route", "route_grad", "running_statistics",
+    "slice", "transposed_convolution", "upsample", "upsample_grad", "weigh",
 };
 
 TEST(OnDevice, HasEveryKindOrRefusesIt) {

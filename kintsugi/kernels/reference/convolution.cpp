@@ -50,6 +50,10 @@ void convolution_grad_input(const KernelCall& call) {
   store(call, 0, dx);
 }
 
+void transposed_convolution(const KernelCall& call) {
+  convolution_grad_input(call);
+}
+
 void convolution_grad_weight(const KernelCall& call) {
   const View &x_view = call.ins[WindowGradIn::kX], &dy_view = call.ins[WindowGradIn::kDy];
   const std::vector<double> x = load(x_view), dy = load(dy_view);

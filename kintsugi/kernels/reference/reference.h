@@ -90,5 +90,21 @@ void batch_norm(const KernelCall&);
 void batch_norm_sums(const KernelCall&);
 void batch_norm_grad(const KernelCall&);
 void running_statistics(const KernelCall&);
+void leaky_relu(const KernelCall&);
+void leaky_relu_grad(const KernelCall&);
+void transposed_convolution(const KernelCall&);
+void upsample(const KernelCall&);
+void upsample_grad(const KernelCall&);
+void adaptive_pool(const KernelCall&);
+void adaptive_pool_grad(const KernelCall&);
+void concatenate(const KernelCall&);
+void slice(const KernelCall&);
+void drop_path(const KernelCall&);
+void channel_scale(const KernelCall&);
+void channel_scale_sums(const KernelCall&);
+void group_statistics(const KernelCall&);
+void group_norm(const KernelCall&);
+void group_norm_sums(const KernelCall&);
+void group_norm_grad(const KernelCall&);
 
 }  // namespace kintsugi::kernels::reference

@@ -9,7 +9,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Calls f(sample, its weight, its label, its logits) for each sample with a label.
+// Calls f(element of the labels, its sample's weight, the label, its logits) for each sample, or pixel, with a label.
 template <typename F>
 void for_labelled(const KernelCall& call, const F& f) {
   using In = ClassLossIn;
@@ -17,9 +17,10 @@ void for_labelled(const KernelCall& call, const F& f) {
   const std::vector<int64_t> labels = load_integers(call.ins[In::kLabels]),
                              whole = positions_in_whole(call, call.ins[In::kLabels].shape());
   const auto classes = static_cast<size_t>(width(call.ins[In::kLogits].shape()));
+  const size_t pixels = weights.empty() ? 1 : labels.size() / weights.size();
   for (size_t i = 0; i < labels.size(); ++i)
     if (labels[i] >= 0 && labels[i] < static_cast<int64_t>(classes) && whole[i] >= 0)
-      f(i, weights[i], static_cast<size_t>(labels[i]), std::span(logits).subspan(i * classes, classes));
+      f(i, weights[i / pixels], static_cast<size_t>(labels[i]), std::span(logits).subspan(i * classes, classes));
 }
 
 double log_sum_exp(std::span<const double> x) {
@@ -41,11 +42,14 @@ std::vector<std::optional<double>> differences(const KernelCall& call) {
 
 }  // namespace
 
-// logits: [batch class], labels, weights: [batch]
+// logits: [batch spatial... class], labels: [batch spatial...], weights: [batch]
 void class_loss(const KernelCall& call) {
+  const double smoothing = call.attributes.number_or("smoothing", 0.0);
   double loss = 0, count = 0;
   for_labelled(call, [&](size_t, double weight, size_t label, std::span<const double> logits) {
-    loss += weight * (log_sum_exp(logits) - logits[label]);
+    double mean = 0;
+    for (const double z : logits) mean += z / static_cast<double>(logits.size());
+    loss += weight * (log_sum_exp(logits) - (1 - smoothing) * logits[label] - smoothing * mean);
     count += weight;
   });
   store(call, 0, {&loss, 1});
@@ -53,13 +57,16 @@ void class_loss(const KernelCall& call) {
 }
 
 void class_loss_grad(const KernelCall& call) {
-  const double dloss = load_scalar(call.ins[ClassLossIn::kDloss]);
+  const double dloss = load_scalar(call.ins[ClassLossIn::kDloss]),
+               smoothing = call.attributes.number_or("smoothing", 0.0);
   std::vector<double> dlogits(static_cast<size_t>(call.outs[0].elements()), 0.0);
   for_labelled(call, [&](size_t sample, double weight, size_t label, std::span<const double> logits) {
     const double lse = log_sum_exp(logits);
     double* row = dlogits.data() + sample * logits.size();
     for (size_t c = 0; c < logits.size(); ++c)
-      row[c] = dloss * weight * (std::exp(logits[c] - lse) - (c == label ? 1.0 : 0.0));
+      row[c] = dloss * weight *
+               (std::exp(logits[c] - lse) - (c == label ? 1 - smoothing : 0.0) -
+                smoothing / static_cast<double>(logits.size()));
   });
   store(call, 0, dlogits);
 }

@@ -1,0 +1,148 @@
+#include "kintsugi/kernels/cpu/channel_rows.h"
+
+#include <algorithm>
+
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/channel_rows.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kBlock = 64;  // rows that are summed in fp32
+
+template <typename T>
+HWY_INLINE V load_some(const T* p, int64_t n) {
+  return n < lanes() ? load_n(p, n) : load(p);
+}
+
+// sums[c] += a vector's first lanes.
+HWY_INLINE void add_wide(double* sums, V v, int64_t n) {
+  HWY_ALIGN float some[kMaxLanes];
+  hn::Store(v, D(), some);
+  for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(some[i]);
+}
+
+template <typename T>
+HWY_INLINE const T* at(const std::byte* x) {
+  return reinterpret_cast<const T*>(x);
+}
+
+}  // namespace
+
+// A block of rows is summed as differences from its first, so that squares do not cancel.
+void sum_channels_part(tensor::DType dtype, const std::byte* x_bytes, int64_t channels, base::Range rows,
+                       double* sums) {
+  std::fill_n(sums, 2 * channels, 0.0);
+  for_type(dtype, [&]<typename T>(T) {
+    const T* x = at<T>(x_bytes);
+    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock) {
+      const int64_t end = std::min(rows.end, begin + kBlock);
+      for (int64_t c = 0; c < channels; c += lanes()) {
+        const int64_t n = std::min(lanes(), channels - c);
+        const V first = load_some(x + begin * channels + c, n);
+        V sum = zero(), squares = zero();
+        for (int64_t r = begin + 1; r < end; ++r) {
+          const V v = hn::Sub(load_some(x + r * channels + c, n), first);
+          sum = hn::Add(sum, v), squares = hn::MulAdd(v, v, squares);
+        }
+        HWY_ALIGN float from[kMaxLanes], total[kMaxLanes], square[kMaxLanes];
+        hn::Store(first, D(), from), hn::Store(sum, D(), total), hn::Store(squares, D(), square);
+        const auto count = static_cast<double>(end - begin);
+        for (int64_t i = 0; i < n; ++i) {
+          const auto f = static_cast<double>(from[i]), s = static_cast<double>(total[i]);
+          sums[c + i] += s + count * f;
+          sums[channels + c + i] += static_cast<double>(square[i]) + f * (2.0 * s + count * f);
+        }
+      }
+    }
+  });
+}
+
+void sum_products_part(tensor::DType dtype, const std::byte* x_bytes, const std::byte* dy_bytes, int64_t channels,
+                       base::Range rows, const float* mean, double* sums) {
+  std::fill_n(sums, 2 * channels, 0.0);
+  for_type(dtype, [&]<typename T>(T) {
+    const T *x = at<T>(x_bytes), *dy = at<T>(dy_bytes);
+    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock)
+      for (int64_t c = 0; c < channels; c += lanes()) {
+        const int64_t n = std::min(lanes(), channels - c);
+        const V centre = load_some(mean + c, n);
+        V products = zero(), sum = zero();
+        for (int64_t r = begin; r < std::min(rows.end, begin + kBlock); ++r) {
+          const V g = load_some(dy + r * channels + c, n);
+          sum = hn::Add(sum, g);
+          products = hn::MulAdd(hn::Sub(load_some(x + r * channels + c, n), centre), g, products);
+        }
+        add_wide(sums + c, products, n), add_wide(sums + channels + c, sum, n);
+      }
+  });
+}
+
+void scale_rows_part(tensor::DType dtype, const std::byte* x, std::byte* y, int64_t channels, base::Range rows,
+                     const float* a, const float* b) {
+  for_type(dtype, [&]<typename T>(T) {
+    for (int64_t r = rows.begin; r < rows.end; ++r)
+      map([](V v, V by, V shift) HWY_ATTR { return hn::MulAdd(v, by, shift); }, channels,
+          reinterpret_cast<T*>(y) + r * channels, at<T>(x) + r * channels, a, b);
+  });
+}
+
+void combine_rows_part(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,
+                       base::Range rows, const float* a, const float* b, const float* c) {
+  for_type(dtype, [&]<typename T>(T) {
+    for (int64_t r = rows.begin; r < rows.end; ++r)
+      map([](V g, V v, V by, V slope, V shift) HWY_ATTR { return hn::MulAdd(g, by, hn::MulAdd(v, slope, shift)); },
+          channels, reinterpret_cast<T*>(dx) + r * channels, at<T>(dy) + r * channels, at<T>(x) + r * channels, a, b,
+          c);
+  });
+}
+
+void add_weighted_part(tensor::DType dtype, const std::byte* x, float weight, int64_t n, float* sums) {
+  for_type(dtype, [&]<typename T>(T) {
+    const V by = set(weight);
+    map([by](V sum, V v) HWY_ATTR { return hn::MulAdd(v, by, sum); }, n, sums, static_cast<const float*>(sums),
+        at<T>(x));
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(sum_channels_part);
+HWY_EXPORT(sum_products_part);
+HWY_EXPORT(scale_rows_part);
+HWY_EXPORT(combine_rows_part);
+HWY_EXPORT(add_weighted_part);
+
+void sum_channels(tensor::DType dtype, const std::byte* x, int64_t channels, base::Range rows, double* sums) {
+  HWY_DYNAMIC_DISPATCH(sum_channels_part)(dtype, x, channels, rows, sums);
+}
+
+void sum_products(tensor::DType dtype, const std::byte* x, const std::byte* dy, int64_t channels, base::Range rows,
+                  const float* mean, double* sums) {
+  HWY_DYNAMIC_DISPATCH(sum_products_part)(dtype, x, dy, channels, rows, mean, sums);
+}
+
+void scale_rows(tensor::DType dtype, const std::byte* x, std::byte* y, int64_t channels, base::Range rows,
+                const float* a, const float* b) {
+  HWY_DYNAMIC_DISPATCH(scale_rows_part)(dtype, x, y, channels, rows, a, b);
+}
+
+void combine_rows(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,
+                  base::Range rows, const float* a, const float* b, const float* c) {
+  HWY_DYNAMIC_DISPATCH(combine_rows_part)(dtype, x, dy, dx, channels, rows, a, b, c);
+}
+
+void add_weighted(tensor::DType dtype, const std::byte* x, float weight, int64_t n, float* sums) {
+  HWY_DYNAMIC_DISPATCH(add_weighted_part)(dtype, x, weight, n, sums);
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif
