@@ -68,11 +68,12 @@ config::Settings settings_of(const evaluate::CheckpointModel& model) {
 
 // UserError unless the images are of the model's size.
 void require_shape(const images::ImageSet& set, const config::Model& m) {
-  if (set.dtype() != tensor::DType::u8 || set.channels() != m.image_channels || set.height() != m.image_height ||
-      set.width() != m.image_width)
-    throw base::UserError("evaluate", "\"{}\" has images {} x {} x {} of {}; the model reads {} x {} x {} of uint8",
-                          set.files()[0].path().string(), set.channels(), set.height(), set.width(),
-                          name_of(set.dtype()), m.image_channels, m.image_height, m.image_width);
+  const std::string depth = m.image_depth > 0 ? fmt::format("{} x ", m.image_depth) : "",
+                    size = fmt::format("{} x {}{} x {} of {}", m.image_channels, depth, m.image_height, m.image_width,
+                                       m.image_dtype);
+  if (set.size_text() != size)
+    throw base::UserError("evaluate", "\"{}\" has images {}; the model reads {}", set.files()[0].path().string(),
+                          set.size_text(), size);
 }
 
 Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model, const config::Settings& s,
@@ -83,7 +84,7 @@ Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& mo
   samples::DataFile file;
   if (pictures) {
     file.images = std::make_shared<const images::ImageSet>(std::vector<std::filesystem::path>{source.path}, labels,
-                                                           images::Use::evaluate);
+                                                           images::Use::evaluate, samples::label_kind(s.model));
     require_shape(*file.images, s.model);
     for (const images::ImageFile& f : file.images->files()) source.fingerprint += f.fingerprint();
   } else if (!numbers) {
@@ -144,6 +145,8 @@ std::string_view counted_by(const config::Model& m) {
       return "sample";
     case config::Objective::numbers:
       return "number";
+    case config::Objective::pixels:
+      return "pixel";
   }
   throw base::InternalError("evaluate", "an unknown objective");
 }

@@ -108,7 +108,7 @@ bool of_tokens(Objective o) {
 }
 
 bool of_samples(Objective o) {
-  return o == Objective::masked_next || o == Objective::classes || o == Objective::numbers;
+  return o == Objective::masked_next || o == Objective::classes || o == Objective::numbers || o == Objective::pixels;
 }
 
 bool separates_documents(const Settings& s) {

@@ -69,9 +69,10 @@ inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linea
 RopeScaling rope_scaling(const Model& model);
 
 // What is learnt: the next token; tokens that are masked; these, and whether two parts follow one another; a class of
-// each sample; numbers of each sample.
-enum class Objective : uint8_t { next, masked, masked_next, classes, numbers };
-inline constexpr std::array<std::string_view, 5> kObjectives = {"next", "masked", "masked_next", "classes", "numbers"};
+// each sample; numbers of each sample; a class of each pixel of a sample.
+enum class Objective : uint8_t { next, masked, masked_next, classes, numbers, pixels };
+inline constexpr std::array<std::string_view, 6> kObjectives = {"next",    "masked",  "masked_next",
+                                                                "classes", "numbers", "pixels"};
 Objective objective(const Model& model);
 // Whether tokens, and whether whole samples have a loss.
 bool of_tokens(Objective objective);

@@ -241,7 +241,7 @@ std::vector<Key> model_keys() {
       trait<&Model::causal>("causal", Boolean{}, "attention sees earlier positions alone", "is_causal is_decoder"),
       trait<&Model::objective>("objective", one_of(kObjectives),
                                "what is learnt: the next token; masked tokens; these, and whether the second part of a "
-                               "sample follows the first; a class, or numbers, of each sample",
+                               "sample follows the first; a class, or numbers, of each sample; a class of each pixel",
                                "problem_type loss task head"),
       model<&Model::features>({"features", Integer{0, kLarge}, fixed, "that of the data",
                                "numbers of a sample, where samples are numbers", "num_features in_features inputs"}),
@@ -254,6 +254,19 @@ std::vector<Key> model_keys() {
           {"image_height", Integer{0, kWide}, fixed, "that of the data", "height of an image in pixels", ""}),
       model<&Model::image_width>(
           {"image_width", Integer{0, kWide}, fixed, "that of the data", "width of an image in pixels", ""}),
+      model<&Model::image_depth>({"image_depth", Integer{0, kWide}, fixed, "that of the data",
+                                  "depth of a volume in voxels; 0: images of height and width alone", ""}),
+      model<&Model::image_dtype>({"image_dtype", OneOf{{"uint8", "fp32"}}, fixed, "that of the data",
+                                  "type of the elements of an image; bytes are scaled to -1 to 1", ""}),
+      trait<&Model::patch>("patch", Integer{0, kWide}, "pixels of a patch along height and width, of vit",
+                           "patch_size"),
+      trait<&Model::class_token>("class_token", Boolean{},
+                                 "vit: a learned token, whose output is the sample's; else the mean of all tokens",
+                                 "cls_token"),
+      model<&Model::drop_path>({"drop_path", kFraction, fixed, "",
+                                "share of samples that skip the last block of a convnext or vit model; it grows from 0 "
+                                "with the depth",
+                                "drop_path_rate stochastic_depth"}),
   };
 }
 
@@ -329,11 +342,19 @@ std::vector<Key> train_keys() {
       train<&Train::warmup_steps>(
           {"warmup_steps", Integer{0, kMany}, held, "a hundredth of steps, or of decay_steps where that is less",
            "steps over which the learning rate rises from 0", "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
-      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt"}}, fixed, "",
+      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt", "step"}}, fixed, "",
                             "how the learning rate falls after the warm-up",
                             "schedule lr_decay_style scheduler lr_scheduler"}),
       train<&Train::decay_steps>({"decay_steps", Integer{0, kMany}, kept, "steps",
                                   "step at which the decay ends; a resumed run keeps it", "lr_decay_iters"}),
+      train<&Train::decay_every>({"decay_every", Integer{0, kMany}, fixed, "",
+                                  "steps between two falls of the learning rate, of decay \"step\"",
+                                  "step_size lr_step_size"}),
+      train<&Train::decay_factor>({"decay_factor", kPositive, fixed, "",
+                                   "by which each of them multiplies the learning rate", "gamma lr_gamma"}),
+      train<&Train::label_smoothing>({"label_smoothing", kFraction, fixed, "",
+                                      "share of the weight of a label that all classes have alike, in training",
+                                      "smoothing"}),
       train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}}, fixed, "",
                                           "learning rates are multiplied by this function of global_batch / base_batch",
                                           "scale_lr"}),

@@ -167,13 +167,14 @@ TEST(Read, UnknownKeys) {
       "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, every_minutes, keep");
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
-            "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, and "
-            "46 that "
+            "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "
+            "image_depth, image_dtype, drop_path, and 48 that "
             "--keys lists");
   EXPECT_EQ(
       error_in("[model.attention]\nheads = 2\n"),
       "[config] run.toml:1: unknown key model.attention; [model] has family, name, layers, embed, heads, kv_heads, "
-      "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, and 46 "
+      "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "
+      "image_depth, image_dtype, drop_path, and 48 "
       "that "
       "--keys lists");
 }

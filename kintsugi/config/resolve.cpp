@@ -188,6 +188,13 @@ void check_schedule(Resolved& given) {
   if (t.scale_learning_rate != "none" && t.base_batch == 0)
     throw base::UserError("config", "{}{} needs train.base_batch, the batch that learning_rate was chosen for",
                           place(given, {"train.scale_learning_rate"}), given.say("train.scale_learning_rate"));
+  if (t.decay == "step" && t.decay_every < 1)
+    throw base::UserError("config", "{}{} needs train.decay_every, the steps between two falls of the learning rate",
+                          place(given, {"train.decay"}), given.say("train.decay"));
+  if (t.label_smoothing > 0.0 && objective(given.settings.model) != Objective::classes &&
+      objective(given.settings.model) != Objective::pixels)
+    throw base::UserError("config", "{}{} needs model.objective = \"classes\" or \"pixels\"",
+                          place(given, {"train.label_smoothing"}), given.say("train.label_smoothing"));
   const bool ends = t.decay == "cosine" || t.decay == "linear";
   if (t.warmup_steps > t.steps)
     given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its maximum",
@@ -394,7 +401,8 @@ Given fill_derived(Given given, int64_t cores) {
   derive_lengths(given);
   derive_parallel(given, cores);
   derive_micro_batch(given);
-  derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
+  derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0,
+         s.train.decay == "step" ? 0.0 : s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
   if (learns_conversations(s.data))
     derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
@@ -453,20 +461,29 @@ void fill_chat_template(Resolved& resolved, std::string_view name) {
   derive<std::string>(resolved, "data.chat_template", resolved.settings.data.chat_template, "", std::string(name));
 }
 
-void fill_from_images(Resolved& resolved, int64_t channels, int64_t height, int64_t width, int64_t classes) {
+void fill_from_images(Resolved& resolved, const ImageSizes& sizes, int64_t outputs, bool numbers) {
   Model& m = resolved.settings.model;
-  derive<int64_t>(resolved, "model.image_channels", m.image_channels, 0, channels);
-  derive<int64_t>(resolved, "model.image_height", m.image_height, 0, height);
-  derive<int64_t>(resolved, "model.image_width", m.image_width, 0, width);
-  derive<int64_t>(resolved, "model.outputs", m.outputs, 0, classes);
-  for (const auto& [key, has, data] : {std::tuple{"model.image_channels", m.image_channels, channels},
-                                       std::tuple{"model.image_height", m.image_height, height},
-                                       std::tuple{"model.image_width", m.image_width, width}})
+  derive<int64_t>(resolved, "model.image_channels", m.image_channels, 0, sizes.channels);
+  derive<int64_t>(resolved, "model.image_height", m.image_height, 0, sizes.height);
+  derive<int64_t>(resolved, "model.image_width", m.image_width, 0, sizes.width);
+  derive<int64_t>(resolved, "model.image_depth", m.image_depth, 0, sizes.depth);
+  derive<std::string>(resolved, "model.image_dtype", m.image_dtype, "uint8", sizes.dtype);
+  derive<int64_t>(resolved, "model.outputs", m.outputs, 0, outputs);
+  for (const auto& [key, has, data] : {std::tuple{"model.image_channels", m.image_channels, sizes.channels},
+                                       std::tuple{"model.image_depth", m.image_depth, sizes.depth},
+                                       std::tuple{"model.image_height", m.image_height, sizes.height},
+                                       std::tuple{"model.image_width", m.image_width, sizes.width}})
     if (has != data)
       throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {key}), resolved.say(key), data);
-  if (m.outputs < classes)
+  if (m.image_dtype != sizes.dtype)
+    throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {"model.image_dtype"}),
+                          resolved.say("model.image_dtype"), sizes.dtype);
+  if (numbers && m.outputs != outputs)
+    throw base::UserError("config", "{}{}, but the data has {} for each image", place(resolved, {"model.outputs"}),
+                          resolved.say("model.outputs"), outputs);
+  if (m.outputs < outputs)
     throw base::UserError("config", "{}{} is less than the {} classes of the data; raise it, or leave it out",
-                          place(resolved, {"model.outputs"}), resolved.say("model.outputs"), classes);
+                          place(resolved, {"model.outputs"}), resolved.say("model.outputs"), outputs);
 }
 
 std::vector<std::string> sizes_of_data(const Resolved& resolved) {

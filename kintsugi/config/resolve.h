@@ -33,9 +33,14 @@ void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& 
 // The same when data of numbers is known: fills model.features and model.outputs. UserError if they are others.
 void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs);
 
-// The same when data of images is known: fills model.image_channels, image_height and image_width, and model.outputs,
-// which may be more than the data's classes. UserError if they are others.
-void fill_from_images(Resolved& resolved, int64_t channels, int64_t height, int64_t width, int64_t classes);
+// The same when data of images is known: fills model.image_channels, image_depth, image_height, image_width and
+// image_dtype, and model.outputs, which may be more than the data's classes, but not than its `numbers`. UserError if
+// they are others.
+struct ImageSizes {
+  int64_t channels = 0, depth = 0, height = 0, width = 0;
+  std::string dtype = "uint8";
+};
+void fill_from_images(Resolved& resolved, const ImageSizes& sizes, int64_t outputs, bool numbers);
 
 // The sizes of the model that follow from its data and are not known yet, as full names of keys.
 std::vector<std::string> sizes_of_data(const Resolved& resolved);

@@ -71,12 +71,17 @@ struct Model {
   bool embed_norm = false;                      // of the embedded tokens
   int64_t token_types = 0;                      // that have an embedding of their own; 0: none
   bool causal = true;                           // attention sees earlier positions alone
-  std::string objective = "next";               // next | masked | masked_next | classes | numbers
+  std::string objective = "next";               // next | masked | masked_next | classes | numbers | pixels
   int64_t features = 0;                         // numbers of a sample, where samples are numbers; the data's
   int64_t outputs = 0;                          // classes, or numbers, that a sample is mapped to; the data's
   int64_t image_channels = 0;                   // where samples are images; the data's
   int64_t image_height = 0;
   int64_t image_width = 0;
+  int64_t image_depth = 0;             // of volumes; 0: images of height and width alone
+  std::string image_dtype = "uint8";   // uint8 | fp32; the data's
+  int64_t patch = 0;                   // pixels of a patch along each dim, where images are cut into patches
+  bool class_token = true;             // vit: a learned token whose output is classified; else the mean of all
+  double drop_path = 0.0;              // of the branch of the last block; it grows linearly from 0 with the depth
 
   bool operator==(const Model&) const = default;
 };
@@ -128,8 +133,11 @@ struct Train {
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;           // a tenth of learning_rate
   int64_t warmup_steps = -1;                 // a hundredth of steps, or of decay_steps where that is less
-  std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt
+  std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt | step
   int64_t decay_steps = 0;                   // steps
+  int64_t decay_every = 0;                   // steps of a rate, of decay "step"
+  double decay_factor = 0.1;                 // of the next rate, of decay "step"
+  double label_smoothing = 0.0;              // share of a class's weight that all classes share
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
   int64_t base_batch = 0;                    // needed where scale_learning_rate is not none
   std::vector<double> betas = {0.9, 0.95};

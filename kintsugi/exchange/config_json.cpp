@@ -196,7 +196,8 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   if (std::holds_alternative<bool>(value)) {
     out.value(std::get<bool>(value));
   } else if (std::holds_alternative<int64_t>(value)) {
-    out.value(std::get<int64_t>(value));
+    const int64_t number = std::get<int64_t>(value);
+    row.absent == "null" && number == 0 ? out.null() : out.value(number);
   } else {
     const double number = std::get<double>(value);
     const bool none = row.absent == "null" && number == 0.0;

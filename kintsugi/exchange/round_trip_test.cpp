@@ -41,7 +41,7 @@ void expect_same_weights(const std::filesystem::path& a, const std::filesystem::
 
 TEST(RoundTrip, EveryFamily) {
   for (const models::Family& family : models::families()) {
-    if (family.hugging_face.model_types.empty()) continue;
+    if (family.hugging_face.model_types.empty() || family.config.reads_images) continue;
     for (const DType dtype : {DType::f32, DType::bf16}) {
       if (dtype == DType::bf16 && family.config.name != "gptneox") continue;
       SCOPED_TRACE(family.config.name);
@@ -267,6 +267,67 @@ TEST(RoundTrip, AnErrorLeavesNothing) {
     left.push_back(entry.path().filename().string());
   std::ranges::sort(left);
   EXPECT_EQ(left, (std::vector<std::string>{"run", "turned"}));
+}
+
+// Weights and running statistics of convolutional networks, under PyTorch's names and in its order of dims.
+TEST(RoundTrip, ImageFamilies) {
+  for (const auto& [name, more] : std::vector<std::pair<const char*, const char*>>{
+           {"lenet", "image_channels = 3\nimage_height = 32\nimage_width = 32\n"},
+           {"resnet18", "image_channels = 3\nimage_height = 32\nimage_width = 32\n"},
+           {"unet", "embed = 4\nimage_channels = 1\nimage_height = 16\nimage_width = 32\n"},
+           {"unet", "embed = 4\nimage_channels = 1\nimage_height = 16\nimage_width = 16\nimage_depth = 16\n"},
+           {"cosmoflow",
+            "image_channels = 4\nimage_height = 16\nimage_width = 16\nimage_depth = 16\nimage_dtype = \"fp32\"\n"},
+           {"vit",
+            "layers = 2\nembed = 16\nheads = 2\nimage_channels = 3\nimage_height = 16\nimage_width = 16\npatch = "
+            "4\n"}}) {
+    SCOPED_TRACE(name);
+    ScratchFolder scratch;
+    const std::string text = std::string("[model]\nfamily = \"") + name + "\"\noutputs = 5\n" + more;
+    const config::Resolved run = {config::fill_derived(config::read_text(text, "run.toml", models::catalog()), 1), {}};
+    const auto saved = save_random(run, scratch / "run");
+    export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
+    const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"}).checkpoint;
+    expect_same_weights(saved, again);
+  }
+}
+
+TEST(RoundTrip, NamesAndShapesOfPyTorch) {
+  const auto tensors_of = [](const char* family) {
+    config::Model m = models::defaults_of(family);
+    m.layers = models::family(family).config.layers;
+    m.outputs = 10;
+    m.image_channels = 3;
+    m.image_height = m.image_width = 224;
+    std::map<std::string, std::vector<int64_t>> all;
+    for (const MappedTensor& t : weight_map(models::family(family), m)) all[t.name] = t.shape;
+    return all;
+  };
+  using Sizes = std::vector<int64_t>;
+  auto resnet = tensors_of("resnet50");
+  EXPECT_EQ(resnet.at("conv1.weight"), (Sizes{64, 3, 7, 7}));
+  EXPECT_EQ(resnet.at("bn1.running_mean"), (Sizes{64}));
+  EXPECT_EQ(resnet.at("layer2.0.downsample.0.weight"), (Sizes{512, 256, 1, 1}));
+  EXPECT_EQ(resnet.at("layer2.0.downsample.1.running_var"), (Sizes{512}));
+  EXPECT_EQ(resnet.at("layer4.2.bn3.weight"), (Sizes{2048}));
+  EXPECT_EQ(resnet.at("fc.weight"), (Sizes{10, 2048}));
+  EXPECT_EQ(resnet.size(), 5 * 53 + 2);
+  auto vgg = tensors_of("vgg11_bn");
+  EXPECT_EQ(vgg.at("features.0.bias"), (Sizes{64}));
+  EXPECT_EQ(vgg.at("features.1.running_var"), (Sizes{64}));
+  EXPECT_EQ(vgg.at("features.25.weight"), (Sizes{512, 512, 3, 3}));
+  EXPECT_EQ(vgg.at("classifier.0.weight"), (Sizes{4096, 512 * 49}));
+  auto next = tensors_of("convnext_tiny");
+  EXPECT_EQ(next.at("features.0.0.weight"), (Sizes{96, 3, 4, 4}));
+  EXPECT_EQ(next.at("features.1.0.block.0.weight"), (Sizes{96, 1, 7, 7}));
+  EXPECT_EQ(next.at("features.3.2.layer_scale"), (Sizes{192, 1, 1}));
+  EXPECT_EQ(next.at("features.6.1.weight"), (Sizes{768, 384, 2, 2}));
+  EXPECT_EQ(next.at("classifier.2.weight"), (Sizes{10, 768}));
+  EXPECT_EQ(next.size(), 182u);
+  auto alex = tensors_of("alexnet");
+  EXPECT_EQ(alex.at("features.10.weight"), (Sizes{256, 256, 3, 3}));
+  EXPECT_EQ(alex.at("classifier.1.weight"), (Sizes{4096, 256 * 36}));
+  EXPECT_EQ(alex.size(), 16u);
 }
 
 }  // namespace kintsugi::exchange::round_trip_test

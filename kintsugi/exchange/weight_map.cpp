@@ -1,6 +1,7 @@
 #include "kintsugi/exchange/weight_map.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -23,8 +24,10 @@ Weights weights_of(const config::Model& model) {
   settings.model = model;
   const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
   Weights weights;
-  for (const graph::State& state : *graphs.states)
-    if (state.kind == graph::StateKind::weight) weights.emplace(state.name, state.type.shape);
+  for (const graph::State& state : *graphs.states) {
+    const bool running = state.kind == graph::StateKind::statistic && state.saved && state.type.shape.rank() > 0;
+    if (state.kind == graph::StateKind::weight || running) weights.emplace(state.name, state.type.shape);
+  }
   return weights;
 }
 
@@ -70,6 +73,26 @@ RowDims parse_dims(std::string_view text) {
   }
   if (!side_by_side) row.split = row.dims.size();
   return row;
+}
+
+// PyTorch's order of the dims of a weight, as a row's `dims`. Ours: spatial... inputs... outputs. A product that reads
+// a value of several dims reads it with its channels first.
+std::string torch_dims(std::string_view name, const Shape& shape) {
+  std::vector<std::string> spatial, others;
+  bool kernel = false;
+  for (size_t i = 0; i + 1 < shape.rank(); ++i) {
+    const std::string& dim = shape[i].name;
+    const bool of_kernel = dim.starts_with("kernel_");
+    kernel |= of_kernel;
+    (of_kernel || dim == "depth" || dim == "height" || dim == "width" ? spatial : others).push_back(dim);
+  }
+  const std::string& out = shape[shape.rank() - 1].name;
+  if (shape.rank() == 1) return name.ends_with(".layer_scale") ? out + " , ," : out;  // of [channels 1 1]
+  return fmt::format("{} , {}", out, fmt::join(others, " ")) +
+         (spatial.empty() ? ""
+          : kernel        ? " , "
+                          : " ") +
+         fmt::format("{}", fmt::join(spatial, kernel ? " , " : " "));
 }
 
 // Fills in shape, first and stride of a tensor whose weights have name and shape.
@@ -160,6 +183,19 @@ std::vector<MappedTensor> weight_map(const models::Family& family, const config:
                           what);
   };
   std::vector<MappedTensor> tensors;
+  if (folder.their_name) {
+    for (const auto& [name, shape] : left) {
+      const std::string dims = torch_dims(name, shape);
+      const WeightRow row = {.theirs = {}, .dims = dims, .ours = {name}};
+      MappedTensor& tensor = tensors.emplace_back();
+      tensor.name = folder.their_name(name);
+      tensor.weights.push_back(
+          {.name = name, .whole = shape, .shape = shape, .stride = std::vector<int64_t>(shape.rank(), 0)});
+      if (const std::string what = Placement(row, tensor).fill(); !what.empty())
+        refuse(fmt::format("in {}, {}", tensor.name, what));
+    }
+    return tensors;
+  }
   for (const WeightRow& row : folder.weights) {
     const int64_t layers = row.ours.front().find('*') == std::string_view::npos ? 1 : model.layers;
     for (int64_t layer = 0; layer < layers; ++layer) {

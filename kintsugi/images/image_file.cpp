@@ -15,6 +15,7 @@ namespace kintsugi::images {
 namespace {
 
 constexpr int64_t kCifarImage = 3 * 32 * 32;
+constexpr int32_t kNoClass = 255;  // of a pixel
 
 struct Cifar {
   const char* name;
@@ -58,14 +59,16 @@ bool is_image_file(const std::filesystem::path& path) {
                                           }));
 }
 
-ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels)
-    : bytes_(std::make_shared<const ByteFile>(path)) {
+ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels, LabelKind kind)
+    : kind_(kind), bytes_(std::make_shared<const ByteFile>(path)) {
   // The first bytes of a record may look like an idx header.
   const bool records = std::ranges::any_of(kCifars, [&](const Cifar& c) { return bytes_->size() % c.record() == 0; });
   if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records))
     open_arrays(labels);
-  else if (labels.empty())
+  else if (labels.empty() && kind == LabelKind::classes)
     open_cifar();
+  else if (labels.empty())
+    fail(path, "holds a class of each image; the objective of the model needs npy files");
   else
     fail(path, fmt::format("holds the labels of its images; leave out \"{}\"", labels.string()));
 }
@@ -96,6 +99,7 @@ void ImageFile::open_cifar() {
   height_ = width_ = 32;
   begin_ = found->labels;
   stride_ = found->record();
+  images_ = std::ssize(labels_);
 }
 
 void ImageFile::open_arrays(const std::filesystem::path& labels) {
@@ -110,32 +114,35 @@ void ImageFile::open_arrays(const std::filesystem::path& labels) {
   else
     fail(path(), fmt::format("holds {}; images are uint8 (|u1) or fp32 (<f4)", shape));
   const std::vector<int64_t>& s = array.shape;
-  if (s.size() != 3 && s.size() != 4)
+  if (s.size() < 3 || s.size() > 5)
     fail(path(),
          fmt::format("holds {}; images are [image height width], [image height width channel] or [image channel "
                      "height width]",
                      shape));
   if (std::ranges::find(s, 0) != s.end()) fail(path(), fmt::format("holds {}: no image", shape));
-  if (s.size() == 4) {
-    const bool first = is_channels(s[1]), last = is_channels(s[3]);
-    if (first == last)
+  if (s.size() >= 4) {
+    const bool first = is_channels(s[1]), last = is_channels(s.back());
+    // Fields of numbers have their channels first, however many they are.
+    if (first == last && dtype_ == tensor::DType::u8)
       fail(path(),
            fmt::format("holds {}; either the second or the last size must be a number of channels, 1 to 4", shape));
-    channels_last_ = last;
-    channels_ = last ? s[3] : s[1];
-    height_ = last ? s[1] : s[2];
-    width_ = last ? s[2] : s[3];
+    channels_last_ = last && !first;
+    channels_ = channels_last_ ? s.back() : s[1];
+    const size_t spatial = channels_last_ ? 1 : 2;
+    if (s.size() == 5) depth_ = s[spatial];
+    height_ = s[spatial + s.size() - 4];
+    width_ = s[spatial + s.size() - 3];
   } else {
     channels_ = 1;
     height_ = s[1];
     width_ = s[2];
   }
+  images_ = s[0];
   stride_ = bytes_per_image();
-  read_label_file(labels, s[0]);
-  classes_ = *std::ranges::max_element(labels_) + 1;
+  open_label_file(labels);
 }
 
-void ImageFile::read_label_file(const std::filesystem::path& given, int64_t images) {
+void ImageFile::open_label_file(const std::filesystem::path& given) {
   labels_path_ = given;
   if (given.empty()) {
     const std::string name = path().filename().string();
@@ -150,6 +157,17 @@ void ImageFile::read_label_file(const std::filesystem::path& given, int64_t imag
   }
   const auto file = std::make_shared<const ByteFile>(labels_path_);
   labels_fingerprint_ = file->fingerprint();
+  switch (kind_) {
+    case LabelKind::classes:
+      return read_classes_of_images(file);
+    case LabelKind::numbers:
+      return read_numbers(file);
+    case LabelKind::pixels:
+      return open_classes_of_pixels(file);
+  }
+}
+
+void ImageFile::read_classes_of_images(const std::shared_ptr<const ByteFile>& file) {
   if (is_npy(*file) || is_idx(*file)) {
     labels_ = read_labels(open_array(file));
   } else {
@@ -159,9 +177,65 @@ void ImageFile::read_label_file(const std::filesystem::path& given, int64_t imag
     table.require_classes(0, 0);
     for (int64_t i = 0; i < table.rows(); ++i) labels_.push_back(static_cast<int32_t>(table.row(i)[0]));
   }
-  if (std::ssize(labels_) != images)
+  if (std::ssize(labels_) != images_)
     fail(labels_path_,
-         fmt::format("has {} labels, \"{}\" {} images; each has one", labels_.size(), path().string(), images));
+         fmt::format("has {} labels, \"{}\" {} images; each has one", labels_.size(), path().string(), images_));
+  classes_ = *std::ranges::max_element(labels_) + 1;
+}
+
+void ImageFile::read_numbers(const std::shared_ptr<const ByteFile>& file) {
+  int64_t lines = 0;
+  if (is_npy(*file)) {
+    const ArrayFile array = open_array(file);
+    if (array.type != "<f4" || array.shape.empty() || array.shape.size() > 2)
+      fail(labels_path_,
+           fmt::format("holds [{}] of {}; the numbers of images are fp32 (<f4), [image] or [image number]",
+                       fmt::join(array.shape, " "), array.type));
+    lines = array.shape[0];
+    targets_.resize(static_cast<size_t>(array.elements()));
+    file->read_at(array.begin, std::as_writable_bytes(std::span(targets_)));
+  } else {
+    const data::NumberTable table(labels_path_);
+    lines = table.rows();
+    for (int64_t i = 0; i < lines; ++i) targets_.insert(targets_.end(), table.row(i).begin(), table.row(i).end());
+  }
+  if (lines != images_)
+    fail(labels_path_, fmt::format("has numbers of {} images, \"{}\" has {}", lines, path().string(), images_));
+  numbers_ = std::ssize(targets_) / images_;
+  if (numbers_ == 0) fail(labels_path_, "has no numbers");
+}
+
+void ImageFile::open_classes_of_pixels(const std::shared_ptr<const ByteFile>& file) {
+  if (!is_npy(*file) && !is_idx(*file)) fail(labels_path_, "is no npy or idx file; classes of pixels are");
+  const ArrayFile array = open_array(file);
+  std::vector<int64_t> want = {images_, height_, width_};
+  if (depth_ > 0) want.insert(want.begin() + 1, depth_);
+  if (array.type != "|u1" || array.shape != want)
+    fail(labels_path_, fmt::format("holds [{}] of {}; the classes of pixels of \"{}\" are [{}] of |u1",
+                                   fmt::join(array.shape, " "), array.type, path().string(), fmt::join(want, " ")));
+  of_pixels_ = file;
+  of_pixels_begin_ = array.begin;
+  std::array<std::byte, 16384> block;
+  for (int64_t at = 0, all = images_ * pixels(); at < all;) {
+    const int64_t count = std::min<int64_t>(std::ssize(block), all - at);
+    file->read_at(array.begin + at, std::span(block).first(static_cast<size_t>(count)));
+    for (int64_t i = 0; i < count; ++i)
+      if (const int64_t c = std::to_integer<int64_t>(block[static_cast<size_t>(i)]); c != kNoClass)
+        classes_ = std::max(classes_, c + 1);
+    at += count;
+  }
+}
+
+void ImageFile::read_classes(int64_t i, std::span<int32_t> to) const {
+  base::require(i >= 0 && i < size() && std::ssize(to) == pixels() && of_pixels_, "images",
+                "classes of image {} of {} are read into {}", i, size(), to.size());
+  // As bytes at the end of the memory, each of which is read before it is overwritten.
+  const std::span<std::byte> bytes = std::as_writable_bytes(to).last(to.size());
+  of_pixels_->read_at(of_pixels_begin_ + i * pixels(), bytes);
+  for (size_t p = 0; p < to.size(); ++p) {
+    const auto c = std::to_integer<int32_t>(bytes[p]);
+    to[p] = c == kNoClass ? -1 : c;
+  }
 }
 
 void ImageFile::read(int64_t i, std::span<std::byte> to) const {
@@ -170,7 +244,7 @@ void ImageFile::read(int64_t i, std::span<std::byte> to) const {
   const int64_t at = begin_ + i * stride_;
   if (!channels_last_ || channels_ == 1) return bytes_->read_at(at, to);
   std::array<std::byte, 6144> block;  // whole pixels of 1 to 4 channels of 1 or 4 bytes
-  const int64_t element = tensor::size_of(dtype_), pixel = channels_ * element, plane = height_ * width_;
+  const int64_t element = tensor::size_of(dtype_), pixel = channels_ * element, plane = pixels();
   const int64_t most = std::ssize(block) / pixel;
   for (int64_t first = 0; first < plane; first += most) {
     const int64_t count = std::min(most, plane - first);

@@ -18,6 +18,12 @@ struct Published {
 constexpr std::array kPublished = {Published{"data_batch_", "test_batch"}, Published{"train.bin", "test.bin"},
                                    Published{"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}};
 
+std::string text_of(const ImageFile& file) {
+  const std::string depth = file.depth() > 0 ? fmt::format("{} x ", file.depth()) : "";
+  return fmt::format("{} x {}{} x {} of {}", file.channels(), depth, file.height(), file.width(),
+                     name_of(file.dtype()));
+}
+
 }  // namespace
 
 std::vector<fs::path> image_files(const fs::path& path, Use use) {
@@ -39,9 +45,9 @@ std::vector<fs::path> image_files(const fs::path& path, Use use) {
   return found;
 }
 
-ImageSet::ImageSet(const std::vector<fs::path>& paths, const fs::path& labels, Use use) {
+ImageSet::ImageSet(const std::vector<fs::path>& paths, const fs::path& labels, Use use, LabelKind kind) {
   for (const fs::path& path : paths)
-    for (const fs::path& file : image_files(path, use)) files_.emplace_back(file, labels);
+    for (const fs::path& file : image_files(path, use)) files_.emplace_back(file, labels, kind);
   base::require(!files_.empty(), "images", "no file");
   if (files_.size() > 1 && !labels.empty())
     throw base::UserError("images", "\"{}\" has the labels of one file, and {} files of images are named; name one",
@@ -50,13 +56,25 @@ ImageSet::ImageSet(const std::vector<fs::path>& paths, const fs::path& labels, U
   int64_t end = 0;
   for (const ImageFile& file : files_) {
     if (file.dtype() != first.dtype() || file.channels() != first.channels() || file.height() != first.height() ||
-        file.width() != first.width())
-      throw base::UserError(
-          "images", "\"{}\" has images {} x {} x {} of {}, \"{}\" {} x {} x {} of {}; they must be alike",
-          first.path().string(), first.channels(), first.height(), first.width(), name_of(first.dtype()),
-          file.path().string(), file.channels(), file.height(), file.width(), name_of(file.dtype()));
+        file.width() != first.width() || file.depth() != first.depth())
+      throw base::UserError("images", "\"{}\" has images {}, \"{}\" {}; they must be alike", first.path().string(),
+                            text_of(first), file.path().string(), text_of(file));
     ends_.push_back(end += file.size());
   }
+}
+
+std::string ImageSet::size_text() const {
+  return text_of(files_[0]);
+}
+
+std::span<const float> ImageSet::numbers_of(int64_t i) const {
+  const auto [file, at] = locate(i);
+  return file->numbers_of(at);
+}
+
+void ImageSet::read_classes(int64_t i, std::span<int32_t> to) const {
+  const auto [file, at] = locate(i);
+  file->read_classes(at, to);
 }
 
 int64_t ImageSet::classes() const {
@@ -82,6 +100,14 @@ void ImageSet::read(int64_t i, std::span<std::byte> to) const {
 }
 
 void ImageSet::require_labels(int64_t classes) const {
+  if (label_kind() == LabelKind::pixels) {
+    for (const ImageFile& file : files_)
+      if (file.classes() > classes)
+        throw base::UserError("images",
+                              "\"{}\" has a pixel of the class {}; the model has classes 0 to {}, and 255 is none",
+                              file.labels_path().string(), file.classes() - 1, classes - 1);
+  }
+  if (label_kind() != LabelKind::classes) return;
   for (const ImageFile& file : files_)
     for (int64_t i = 0; i < file.size(); ++i)
       if (file.label(i) >= classes)
@@ -90,6 +116,7 @@ void ImageSet::require_labels(int64_t classes) const {
 }
 
 void ImageSet::require_all_classes(int64_t classes) const {
+  if (label_kind() != LabelKind::classes) return;
   std::vector<bool> seen(static_cast<size_t>(classes));
   for (const ImageFile& file : files_)
     for (int64_t i = 0; i < file.size(); ++i)

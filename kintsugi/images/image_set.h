@@ -22,17 +22,26 @@ class ImageSet {
  public:
   // `paths`: one or more, each as image_files takes it. `labels`: as ImageFile takes it, of the one file. UserError for
   // files whose images differ in size or type.
-  ImageSet(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& labels, Use use);
+  ImageSet(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& labels, Use use,
+           LabelKind kind = LabelKind::classes);
 
   const std::vector<ImageFile>& files() const { return files_; }
   int64_t size() const { return ends_.back(); }
   tensor::DType dtype() const { return files_[0].dtype(); }
+  LabelKind label_kind() const { return files_[0].label_kind(); }
   int64_t channels() const { return files_[0].channels(); }
+  int64_t depth() const { return files_[0].depth(); }
   int64_t height() const { return files_[0].height(); }
   int64_t width() const { return files_[0].width(); }
   int64_t classes() const;
 
+  int64_t numbers() const { return files_[0].numbers(); }
+  // "3 x 32 x 32 of uint8"
+  std::string size_text() const;
+
   int32_t label(int64_t i) const;
+  std::span<const float> numbers_of(int64_t i) const;
+  void read_classes(int64_t i, std::span<int32_t> to) const;
   void read(int64_t i, std::span<std::byte> to) const;  // as ImageFile
   // UserError unless each label is below `classes`.
   void require_labels(int64_t classes) const;

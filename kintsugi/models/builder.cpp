@@ -117,6 +117,16 @@ ValueId Builder::dropout(ValueId x, const std::string& key) {
   return graph_.op("dropout", {x}, {{"p", model_.dropout}, {"key", key}});
 }
 
+ValueId Builder::drop_path(ValueId x, const std::string& key, double share) {
+  if (share == 0.0 || pass_.purpose != Purpose::train) return x;
+  return graph_.op("drop_path", {x}, {{"p", share}, {"key", key + ".path"}});
+}
+
+double Builder::drop_path_share() const {
+  return model_.layers < 2 ? model_.drop_path
+                           : model_.drop_path * graph_.layer / static_cast<double>(model_.layers - 1);
+}
+
 ValueId Builder::activation(ValueId x) {
   if (model_.activation == "gelu") return graph_.op("gelu", {x}, {{"form", "erf"}});
   if (model_.activation == "gelu_tanh") return graph_.op("gelu", {x}, {{"form", "tanh"}});

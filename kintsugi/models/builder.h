@@ -69,6 +69,10 @@ class Builder {
   // tracked in evaluation.
   ValueId batch_norm(ValueId x, const std::string& name);
   ValueId dropout(ValueId x, const std::string& key);
+  // In training, samples of x are zero with that probability; 0: none are.
+  ValueId drop_path(ValueId x, const std::string& key, double share);
+  // The share of the graph's layer, of model.layers: it grows from 0 to model.drop_path.
+  double drop_path_share() const;
   ValueId activation(ValueId x);
   // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q. In generation, keys and values
   // go through caches NAME.keys and NAME.values.

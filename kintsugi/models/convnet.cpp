@@ -20,22 +20,16 @@ double deviation_of(double gain, int64_t inputs) {
   return std::sqrt(gain / static_cast<double>(inputs));
 }
 
+// The name that is not that one, of channels of neighbouring convolutions.
+std::string other_name(const std::string& name) {
+  return name == "channel" ? "filter" : "channel";
+}
+
 class NetBuilder {
  public:
-  explicit NetBuilder(Builder& b) : b_(b), g_(b.graph()) {
-    const config::Model& m = b.model();
-    if (m.image_channels < 1 || m.image_height < 1 || m.image_width < 1)
-      throw base::UserError("model",
-                            "{} needs the size of its images: model.image_channels, image_height and image_width, or "
-                            "data of images",
-                            m.family);
-    const ValueId images = b.input(
-        "images", {b.batch(), {"channel", m.image_channels}, {"height", m.image_height}, {"width", m.image_width}},
-        DType::u8);
-    x_ = g_.op("pixels", {images}, {{"dtype", std::string(name_of(b.dtype()))}, {"mean", "0.5"}, {"deviation", "0.5"}});
-  }
+  explicit NetBuilder(Builder& b) : b_(b), g_(b.graph()), x_(images(b)) {}
 
-  void add(const Convolve& c) { convolve(c, last_dim(g_.shape(x_)).name == "channel" ? "filter" : "channel"); }
+  void add(const Convolve& c) { convolve(c, other_name(channels().name)); }
 
   void add(const MaxPool& p) { x_ = g_.op("max_pool", {x_}, windows_of(p.window, "max pool")); }
 
@@ -43,8 +37,8 @@ class NetBuilder {
   // "filter" first.
   void add(const Residual& r) {
     const ValueId x = x_;
-    const std::string stream = last_dim(g_.shape(x)).name;
-    std::string between = stream == "channel" ? "filter" : "channel";
+    const std::string stream = channels().name;
+    std::string between = other_name(stream);
     int64_t stride = 1;
     for (size_t i = 0; i < r.branch.size(); ++i) {
       stride *= r.branch[i].window.stride;
@@ -56,13 +50,13 @@ class NetBuilder {
     const ValueId y = x_;
     ValueId shortcut = x;
     if (g_.shape(x) != g_.shape(y)) {
-      const std::string other = stream == "channel" ? "filter" : "channel";
+      const std::string other = other_name(stream);
       x_ = x;
       convolve({.name = r.shortcut,
                 .filters = last_dim(g_.shape(y)).size,
                 .window = {.stride = stride},
                 .norm = true,
-                .active = false},
+                .act = Act::none},
                other);
       shortcut = g_.rename(x_, other, stream);
     }
@@ -76,33 +70,136 @@ class NetBuilder {
     x_ = g_.scale(g_.sum_to(x_, mean), 1.0 / static_cast<double>(positions));
   }
 
-  void add(const Dense& d) {
-    linear(d.name, {last_dim(g_.shape(x_)).name == "ffn" ? "embed" : "ffn", d.width}, 2.0);
-    x_ = b_.dropout(g_.op("relu", {x_}), d.name);
+  void add(const AdaptiveMean& a) {
+    std::vector<Dim> dims = g_.shape(x_).dims();
+    std::string whole;
+    bool same = true;
+    for (size_t i = 1; i + 1 < dims.size(); ++i) {
+      same &= dims[i].size == a.size;
+      dims[i].size = a.size;
+    }
+    if (same) return;
+    for (size_t i = 1; i + 1 < dims.size(); ++i) {
+      const std::string from = "from_" + dims[i].name;
+      x_ = g_.rename(x_, dims[i].name, from);
+      whole += (whole.empty() ? "" : " ") + dims[i].name + " " + from;
+    }
+    x_ = g_.make("adaptive_pool", {x_}, {{Shape(dims), g_.type(x_).dtype}}, {{"whole", whole}})[0];
   }
 
-  ValueId head(const std::string& name, const Dim& out) {
-    linear(name, out, 1.0);
+  void add(const ChannelNorm& n) { x_ = channel_norm(n.name); }
+
+  void add(const NextBlock& n) {
+    const ValueId x = x_;
+    const Dim stream = channels(), inner = {other_name(stream.name), stream.size};
+    std::vector<Dim> w = kernel_dims(7);
+    w.insert(w.end(), {{"group_channel", 1}, inner});
+    Attributes attributes = windows_of({.kernel = 7, .padding = 3}, n.name);
+    attributes.set("groups", stream.size);
+    attributes.set("whole", stream.name + " " + inner.name + " group_channel");
+    const ValueId depthwise =
+        b_.weight(n.name + ".dwconv.weight", Shape(w), {Init::Kind::normal, kNextDeviation}, true);
+    x_ = g_.add({g_.op("convolution", {x_, depthwise}, attributes), bias(n.name + ".dwconv", inner)});
+    x_ = channel_norm(n.name + ".norm");
+    const Dim wide = {"ffn", 4 * stream.size};
+    const std::string positions = positions_of(g_.shape(x_));
+    x_ = b_.linear(x_, n.name + ".pwconv1", {inner, wide}, positions + " ffn", kNextDeviation, true);
+    x_ = g_.op("gelu", {x_}, {{"form", "erf"}});
+    x_ = b_.linear(x_, n.name + ".pwconv2", {wide, stream}, positions + " " + stream.name, kNextDeviation, true);
+    const ValueId scale = b_.weight(n.name + ".layer_scale", {stream}, {Init::Kind::constant, 1e-6}, false);
+    x_ = g_.op("channel_scale", {x_, scale});
+    x_ = g_.add({x, b_.drop_path(x_, n.name, n.drop * b_.model().drop_path)});
+  }
+
+  void add(const Keep& k) {
+    if (kept_.size() <= static_cast<size_t>(k.number)) kept_.resize(static_cast<size_t>(k.number) + 1, graph::kNone);
+    kept_[static_cast<size_t>(k.number)] = x_;
+  }
+
+  void add(const Join& j) {
+    const ValueId kept = kept_[static_cast<size_t>(j.number)];
+    const std::string name = last_dim(g_.shape(kept)).name;
+    const ValueId before = g_.rename(kept, name, "kept"), after = g_.rename(x_, channels().name, "made");
+    x_ = g_.op("concatenate", {before, after}, {{"whole", "kept made " + name}});
+  }
+
+  void add(const Upward& u) {
+    const Dim in = channels(), out = {other_name(in.name), u.filters};
+    std::vector<Dim> w = kernel_dims(2);
+    w.insert(w.end(), {out, in});
+    const ValueId weight =
+        b_.weight(u.name + ".weight", Shape(w), {Init::Kind::normal, deviation_of(1.0, in.size)}, true);
+    Attributes attributes;
+    std::vector<tensor::DimWindow> list;
+    for (const Dim& d : spatial()) list.push_back({d.name, {.kernel = 2, .stride = 2}});
+    tensor::set_windows(attributes, list);
+    x_ = g_.add({g_.op("transposed_convolution", {x_, weight}, attributes), bias(u.name, out)});
+  }
+
+  void add(const Drop& d) { x_ = b_.dropout(x_, d.key); }
+
+  void add(const Dense& d) {
+    linear(d.name, {channels().name == "ffn" ? "embed" : "ffn", d.width}, 2.0);
+    activate(d.act);
+    if (d.drops) x_ = b_.dropout(x_, d.name);
+  }
+
+  ValueId head(const std::string& name, const Dim& out, double limit) {
+    if (config::objective(b_.model()) == config::Objective::pixels) {
+      convolve({.name = name, .filters = out.size, .act = Act::none}, out.name);
+    } else {
+      linear(name, out, 1.0);
+    }
+    if (limit > 0.0) x_ = g_.scale(g_.op("tanh", {x_}), limit);
     return x_;
   }
 
  private:
+  static constexpr double kNextDeviation = 0.02;
+
+  const Dim& channels() const { return last_dim(g_.shape(x_)); }
+
+  ValueId bias(const std::string& name, const Dim& out) { return b_.weight(name + ".bias", {out}, {}, false); }
+
+  ValueId channel_norm(const std::string& name) {
+    const Dim c = channels();
+    const ValueId gamma = b_.weight(name + ".gamma", {c}, {Init::Kind::constant, 1.0}, false),
+                  beta = b_.weight(name + ".beta", {c}, {}, false);
+    return g_.op("layer_norm", {x_, gamma, beta}, {{"epsilon", 1e-6}, {"whole", c.name}});
+  }
+
+  void activate(Act act) {
+    if (act == Act::relu) x_ = g_.op("relu", {x_});
+    if (act == Act::leaky_relu) x_ = g_.op("leaky_relu", {x_}, {{"slope", 0.3}});
+    if (act == Act::gelu) x_ = g_.op("gelu", {x_}, {{"form", "erf"}});
+  }
+
+  static std::string positions_of(const Shape& x) {
+    std::string names;
+    for (size_t i = 0; i + 1 < x.rank(); ++i) names += (i ? " " : "") + x[i].name;
+    return names;
+  }
+
+  std::vector<Dim> kernel_dims(int64_t kernel) const {
+    std::vector<Dim> dims;
+    for (const Dim& d : spatial()) dims.push_back({tensor::kernel_dim(d.name), kernel});
+    return dims;
+  }
+
   // To channels of that name.
   void convolve(const Convolve& c, const std::string& to) {
-    const Dim in = last_dim(g_.shape(x_)), out = {to, c.filters};
-    std::vector<Dim> w;
+    const Dim in = channels(), out = {to, c.filters};
+    std::vector<Dim> w = kernel_dims(c.window.kernel);
     int64_t inputs = in.size;
-    for (const Dim& d : spatial()) {
-      w.push_back({tensor::kernel_dim(d.name), c.window.kernel});
-      inputs *= c.window.kernel;
-    }
+    for (const Dim& d : w) inputs *= d.size;
     w.insert(w.end(), {in, out});
     const Attributes windows = windows_of(c.window, c.name);
     const ValueId weight =
         b_.weight(c.name + ".weight", Shape(w), {Init::Kind::normal, deviation_of(2.0, inputs)}, true);
-    const ValueId y = g_.op("convolution", {x_, weight}, windows);
-    x_ = c.norm ? b_.batch_norm(y, c.name + ".norm") : g_.add({y, b_.weight(c.name + ".bias", {out}, {}, false)});
-    if (c.active) x_ = g_.op("relu", {x_});
+    x_ = g_.op("convolution", {x_, weight}, windows);
+    if (!c.norm || c.bias_and_norm) x_ = g_.add({x_, bias(c.name, out)});
+    if (c.norm) x_ = b_.batch_norm(x_, c.name + ".norm");
+    activate(c.act);
   }
 
   // The dims with windows.
@@ -112,6 +209,7 @@ class NetBuilder {
   }
 
   Attributes windows_of(const WindowSize& size, const std::string& name) const {
+    const config::Model& m = b_.model();
     std::vector<tensor::DimWindow> list;
     for (const Dim& d : spatial()) {
       const tensor::Window w = {
@@ -121,7 +219,9 @@ class NetBuilder {
                               "{}: {} of the image is {} positions there, fewer than the {} of a window; "
                               "model.image_{} = {} is too small",
                               name, d.name, d.size + 2 * size.padding, size.kernel, d.name,
-                              d.name == "height" ? b_.model().image_height : b_.model().image_width);
+                              d.name == "height"  ? m.image_height
+                              : d.name == "width" ? m.image_width
+                                                  : m.image_depth);
       list.push_back({d.name, w});
     }
     Attributes attributes;
@@ -142,11 +242,29 @@ class NetBuilder {
   Builder& b_;
   Graph& g_;
   ValueId x_ = graph::kNone;
+  std::vector<ValueId> kept_;
 };
 
 }  // namespace
 
-Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string& head) {
+ValueId images(Builder& b) {
+  const config::Model& m = b.model();
+  if (m.image_channels < 1 || m.image_height < 1 || m.image_width < 1)
+    throw base::UserError("model",
+                          "{} needs the size of its images: model.image_channels, image_height and image_width, or "
+                          "data of images",
+                          m.family);
+  std::vector<Dim> dims = {b.batch(), {"channel", m.image_channels}};
+  if (m.image_depth > 0) dims.push_back({"depth", m.image_depth});
+  dims.insert(dims.end(), {{"height", m.image_height}, {"width", m.image_width}});
+  const bool bytes = m.image_dtype == "uint8";
+  const ValueId images = b.input("images", Shape(dims), bytes ? DType::u8 : DType::f32);
+  return b.graph().op(
+      "pixels", {images},
+      {{"dtype", std::string(name_of(b.dtype()))}, {"mean", bytes ? "0.5" : "0"}, {"deviation", bytes ? "0.5" : "1"}});
+}
+
+Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string& head, double limit) {
   b.graph().layer = 0;
   NetBuilder net(b);
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -154,9 +272,10 @@ Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string
     for (const NetOperation& operation : layers[i]) std::visit([&](const auto& o) { net.add(o); }, operation);
   }
   b.graph().layer = static_cast<int>(layers.size());
-  const bool classes = config::objective(b.model()) == config::Objective::classes;
+  const bool classes = config::objective(b.model()) != config::Objective::numbers;
   Trunk trunk;
-  (classes ? trunk.classes : trunk.numbers) = net.head(head, {classes ? "class" : "target", b.model().outputs});
+  (classes ? trunk.classes : trunk.numbers) =
+      net.head(head, {classes ? "class" : "target", b.model().outputs}, classes ? 0.0 : limit);
   return trunk;
 }
 

@@ -70,8 +70,8 @@ struct RopeKeys {
   std::string_view partial_key = {};       // of head_dim that is turned; empty: the family turns whole heads
   double partial = 1.0;                    // where absent
   std::string_view window_theta_key = {};  // of layers with a window
-  double window_theta = 0.0;                               // where absent
-  bool scaled_windows = true;                              // scaling applies to layers with a window too
+  double window_theta = 0.0;               // where absent
+  bool scaled_windows = true;              // scaling applies to layers with a window too
   // original_max_position_embeddings, where absent, of families that have it beside the object; 0: the others.
   int64_t original_outside = 0;
 };
@@ -104,6 +104,9 @@ struct HuggingFace {
   std::optional<RopeKeys> rope = {};
   std::optional<WindowKeys> windows = {};
   std::string_view no_rope_layers = {};  // the key of a list of 0 (no rotary positions) and 1
+  // In place of `weights`: the name there of a weight or a running statistic. Tensors have PyTorch's order of dims:
+  // the last of ours first, then those that are not spatial, then the spatial ones.
+  std::string (*their_name)(std::string_view ours) = nullptr;
 };
 
 struct Family {
@@ -134,6 +137,23 @@ Family lenet();
 Family resnet18();
 Family resnet34();
 Family resnet50();
+Family resnet101();
+Family resnet152();
+Family alexnet();
+Family vgg11();
+Family vgg13();
+Family vgg16();
+Family vgg19();
+Family vgg11_bn();
+Family vgg13_bn();
+Family vgg16_bn();
+Family vgg19_bn();
+Family convnext_tiny();
+Family convnext_small();
+Family convnext_base();
+Family unet();
+Family cosmoflow();
+Family vit();
 
 // What several families share.
 config::Model llama_defaults();

@@ -11,6 +11,8 @@ namespace kintsugi::models {
 // Build the graph of a transformer by the switches of [model], or of a multi-layer perceptron.
 Trunk transformer(Builder& builder);
 Trunk perceptron(Builder& builder);
+// A block of a transformer, of the graph's layer: x [batch seq embed] -> as x. `at` begins the names of its weights.
+ValueId transformer_block(Builder& builder, ValueId x, const std::string& at);
 
 // The list of all families.
 std::span<const Family> families();

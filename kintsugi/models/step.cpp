@@ -38,6 +38,11 @@ void require_sizes(const config::Model& m) {
   require("image_channels", m.image_channels);
   require("image_height", m.image_height);
   require("image_width", m.image_width);
+  if (m.patch > 0)
+    for (const auto& [key, size] : {std::pair{"image_height", m.image_height}, std::pair{"image_width", m.image_width}})
+      if (size % m.patch != 0)
+        throw base::UserError("model", "model.{} {} is no multiple of model.patch {}; the nearest are {} and {}", key,
+                              size, m.patch, size / m.patch * m.patch, (size / m.patch + 1) * m.patch);
 }
 
 Graph empty(std::string name, const StateTable& states, const graph::OpTable& operations = ops::operations()) {
@@ -73,10 +78,21 @@ Loss loss_of_tokens(Builder& b, const Trunk& trunk) {
   return {loss[0], loss[1]};
 }
 
-Loss loss_of_classes(Builder& b, const Trunk& trunk) {
-  const ValueId labels = b.input("classes", {b.batch()}, DType::i32);
+// The labels of samples, or of each pixel: the dims of the logits but their last.
+ValueId class_labels(Builder& b, const Trunk& trunk) {
+  std::vector<tensor::Dim> dims = b.graph().shape(trunk.classes).dims();
+  dims.pop_back();
+  const bool pixels = dims.size() > 1;
+  return b.input(pixels ? "pixel_classes" : "classes", Shape(dims), DType::i32);
+}
+
+Loss loss_of_classes(Builder& b, const Trunk& trunk, double smoothing) {
+  const ValueId labels = class_labels(b, trunk);
   const ValueId weights = b.input("weights", {b.batch()}, DType::f32);
-  const std::vector<ValueId> loss = b.graph().apply("class_loss", {trunk.classes, labels, weights}, {}, "class_loss");
+  tensor::Attributes attributes;
+  if (smoothing > 0.0) attributes.set("smoothing", smoothing);
+  const std::vector<ValueId> loss =
+      b.graph().apply("class_loss", {trunk.classes, labels, weights}, attributes, "class_loss");
   return {loss[0], loss[1]};
 }
 
@@ -88,7 +104,7 @@ Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
   return {loss[0], loss[1]};
 }
 
-Loss loss_of(Builder& b, const Trunk& trunk) {
+Loss loss_of(Builder& b, const Trunk& trunk, double smoothing) {
   switch (config::objective(b.model())) {
     case config::Objective::next:
     case config::Objective::masked:
@@ -96,20 +112,21 @@ Loss loss_of(Builder& b, const Trunk& trunk) {
     case config::Objective::masked_next: {
       // Of each sample the class weighs as much as all of its masked tokens (`weights`), which alone are counted: the
       // mean is the sum of the two means.
-      const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk);
+      const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk, 0.0);
       return {b.graph().add({masked.sum, next.sum}), masked.count};
     }
     case config::Objective::classes:
-      return loss_of_classes(b, trunk);
+    case config::Objective::pixels:
+      return loss_of_classes(b, trunk, smoothing);
     case config::Objective::numbers:
       return loss_of_numbers(b, trunk);
   }
   throw base::InternalError("models", "an unknown objective");
 }
 
-// The sum of the losses of a pass; sum and count are added to the states.
-ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
-  const Loss loss = loss_of(b, trunk);
+// The sum of the losses of a pass; sum and count are added to the states. `smoothing`: of labels.
+ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, double smoothing = 0.0) {
+  const Loss loss = loss_of(b, trunk, smoothing);
   b.graph().accumulate(loss.sum, sum);
   b.graph().accumulate(loss.count, count);
   return loss.sum;
@@ -136,7 +153,7 @@ Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence)
   return {.purpose = Purpose::evaluate,
           .batch = batch,
           .sequence = sequence,
-          .documents = config::separates_documents(s),
+          .documents = config::separates_documents(s) && reads_tokens(s.model),
           .lora = &s.lora};
 }
 
@@ -149,9 +166,9 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
   const Trunk trunk = build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
            number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
-  if (config::objective(s.model) == config::Objective::classes) {
-    const std::vector<ValueId> hits =
-        g.apply("class_hits", {trunk.classes, b.input("classes", {b.batch()}, DType::i32)});
+  if (config::objective(s.model) == config::Objective::classes ||
+      config::objective(s.model) == config::Objective::pixels) {
+    const std::vector<ValueId> hits = g.apply("class_hits", {trunk.classes, class_labels(b, trunk)});
     g.accumulate(hits[0], number(states, std::string(kEvaluateTop1), 0.0, g.layer, false));
     g.accumulate(hits[1], number(states, std::string(kEvaluateTop5), 0.0, g.layer, false));
   }
@@ -208,7 +225,7 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
   const Pass pass = {.purpose = Purpose::train,
                      .batch = s.train.micro_batch * config::data_ranks(s.parallel),
                      .sequence = s.train.sequence,
-                     .documents = config::separates_documents(s),
+                     .documents = config::separates_documents(s) && reads_tokens(s.model),
                      .lora = &s.lora,
                      .expert_bound = s.train.expert_bound,
                      .drops = s.train.expert_overflow == "drop",
@@ -225,7 +242,7 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                        .parts = true});
   };
   const StateId sum = parts(kLossParts), count = parts(kCountParts);
-  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count)}};
+  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count, s.train.label_smoothing)}};
   const int layer = g.layer;
   for (const FurtherLoss& further : trunk.losses) {
     g.layer = g.op_at(static_cast<size_t>(g.value(further.sum).op)).layer;

@@ -21,7 +21,7 @@ ValueId add_layer(Builder& b, ValueId x, const std::string& norm, const std::str
   ValueId h = layer(before ? b.norm(x, norm) : x);
   if (place == NormPlace::output) h = b.norm(h, norm);
   if (place == NormPlace::both) h = b.norm(h, output + "_norm");
-  const ValueId sum = g.add({x, b.dropout(h, output)});
+  const ValueId sum = g.add({x, b.drop_path(b.dropout(h, output), output, b.drop_path_share())});
   return place == NormPlace::after ? b.norm(sum, norm) : sum;
 }
 
@@ -49,6 +49,14 @@ ValueId block(Builder& b, ValueId x, const std::string& at) {
   }
   throw base::InternalError("models", "an unknown kind of residual");
 }
+
+}  // namespace
+
+ValueId transformer_block(Builder& b, ValueId x, const std::string& at) {
+  return block(b, x, at);
+}
+
+namespace {
 
 ValueId embedded(Builder& b) {
   Graph& g = b.graph();

@@ -27,7 +27,8 @@ ImageChange change_of(const ImageOptions& o, uint64_t sample) {
     const auto most = static_cast<uint64_t>(2 * o.crop_padding + 1);
     return static_cast<int64_t>(data::multiply_high(draw(what), most)) - o.crop_padding;
   };
-  return {.down = moved(Change::down), .right = moved(Change::right), .flipped = o.flip && draw(Change::flip) >> 63 == 1};
+  return {
+      .down = moved(Change::down), .right = moved(Change::right), .flipped = o.flip && draw(Change::flip) >> 63 == 1};
 }
 
 void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t width, int64_t element,
@@ -60,15 +61,33 @@ void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t 
   }
 }
 
-Part images_part(int64_t channels, int64_t height, int64_t width, tensor::DType dtype) {
-  return {.name = "images", .dtype = dtype, .shape = {channels, height, width}};
+Part images_part(int64_t channels, int64_t depth, int64_t height, int64_t width, tensor::DType dtype) {
+  Part part = {.name = "images", .dtype = dtype, .shape = {channels, height, width}};
+  if (depth > 0) part.shape.insert(part.shape.begin() + 1, depth);
+  return part;
+}
+
+Part pixel_classes_part(int64_t depth, int64_t height, int64_t width) {
+  Part part = {.name = "pixel_classes", .dtype = tensor::DType::i32, .shape = {height, width}, .padding = kIgnored};
+  if (depth > 0) part.shape.insert(part.shape.begin(), depth);
+  return part;
 }
 
 ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOptions options)
     : set_(std::move(set)),
       options_(options),
-      parts_{images_part(set_->channels(), set_->height(), set_->width(), set_->dtype()), classes_part(),
-             weights_part()} {
+      parts_{images_part(set_->channels(), set_->depth(), set_->height(), set_->width(), set_->dtype())} {
+  switch (set_->label_kind()) {
+    case images::LabelKind::classes:
+      parts_.insert(parts_.end(), {classes_part(), weights_part()});
+      break;
+    case images::LabelKind::numbers:
+      parts_.push_back(targets_part(set_->numbers()));
+      break;
+    case images::LabelKind::pixels:
+      parts_.insert(parts_.end(), {pixel_classes_part(set_->depth(), set_->height(), set_->width()), weights_part()});
+      break;
+  }
   if (options_.crop_padding >= std::min(set_->height(), set_->width()))
     throw base::UserError("images", "data.crop_padding {} is too large for images of {} x {}; it must be smaller",
                           options_.crop_padding, set_->height(), set_->width());
@@ -77,27 +96,46 @@ ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOpt
 void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
   const bool changes = options_.crop_padding > 0 || options_.flip;
   require_parts(batch, parts_);
-  for (const PartView& part : batch.parts()) {
-    if (part.name != "images") continue;
-    for (int64_t row = 0; row < batch.rows(); ++row) {
-      const uint64_t n = first + static_cast<uint64_t>(row), sample = options_.order(n, num_samples());
-      const std::span<std::byte> image = batch.row(row).bytes(part);
-      if (sample >= num_samples()) {
+  for (int64_t row = 0; row < batch.rows(); ++row) {
+    const uint64_t n = first + static_cast<uint64_t>(row), sample = options_.order(n, num_samples());
+    const BatchView view = batch.row(row);
+    const bool ended = sample >= num_samples();
+    const auto number = static_cast<int64_t>(sample);
+    for (const PartView& part : batch.parts()) {
+      if (part.name != "images") continue;
+      const std::span<std::byte> image = view.bytes(part);
+      if (ended) {
         std::ranges::fill(image, std::byte{});
         continue;
       }
-      set_->read(static_cast<int64_t>(sample), image);
+      set_->read(number, image);
       if (changes)
-        apply(change_of(options_, n), set_->channels(), set_->height(), set_->width(), tensor::size_of(part.dtype),
-              image);
+        apply(change_of(options_, n), set_->channels() * std::max<int64_t>(set_->depth(), 1), set_->height(),
+              set_->width(), tensor::size_of(part.dtype), image);
     }
-  }
-  const std::span<int32_t> classes = batch.get<int32_t>("classes");
-  for (size_t row = 0; row < classes.size(); ++row) {
-    const uint64_t sample = options_.order(first + row, num_samples());
-    classes[row] = sample < num_samples() ? set_->label(static_cast<int64_t>(sample)) : kIgnored;
+    for (int32_t& c : view.get<int32_t>("classes")) c = ended ? kIgnored : set_->label(number);
+    if (const std::span<float> targets = view.get<float>("targets"); !targets.empty())
+      ended ? static_cast<void>(std::ranges::fill(targets, kNoTarget))
+            : static_cast<void>(std::ranges::copy(set_->numbers_of(number), targets.begin()));
+    if (const std::span<int32_t> pixels = view.get<int32_t>("pixel_classes"); !pixels.empty())
+      fill_pixels(n, number, ended, pixels);
   }
   std::ranges::fill(batch.get<float>("weights"), 1.0f);
+}
+
+// Where a crop has moved pixels in, there is no class.
+void ImageSamples::fill_pixels(uint64_t n, int64_t number, bool ended, std::span<int32_t> pixels) const {
+  if (ended) {
+    std::ranges::fill(pixels, kIgnored);
+    return;
+  }
+  set_->read_classes(number, pixels);
+  if (options_.crop_padding == 0 && !options_.flip) return;
+  static_assert(kIgnored == -1);
+  for (int32_t& c : pixels) ++c;
+  apply(change_of(options_, n), std::max<int64_t>(set_->depth(), 1), set_->height(), set_->width(), sizeof(int32_t),
+        std::as_writable_bytes(pixels));
+  for (int32_t& c : pixels) --c;
 }
 
 }  // namespace kintsugi::samples

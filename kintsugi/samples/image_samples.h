@@ -1,4 +1,5 @@
-// Samples that are images, each with a class; for training, cropped and flipped at random.
+// Samples that are images, each with a class, with numbers, or with a class of each pixel; for training, cropped and
+// flipped at random.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,15 @@ struct ImageChange {
 };
 ImageChange change_of(const ImageOptions& options, uint64_t sample);
 
-// In place. image: [channel height width]
+// In place. image: [channel height width]; of a volume, its depth counts with the channels
 void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t width, int64_t element_bytes,
            std::span<std::byte> image);
 
-// The part "images" [channel height width], as the files have them.
-Part images_part(int64_t channels, int64_t height, int64_t width, tensor::DType dtype = tensor::DType::u8);
+// The part "images" [channel [depth] height width], as the files have them; depth 0: none.
+Part images_part(int64_t channels, int64_t depth, int64_t height, int64_t width,
+                 tensor::DType dtype = tensor::DType::u8);
+// The part "pixel_classes" [[depth] height width]: the class of each pixel, or kIgnored.
+Part pixel_classes_part(int64_t depth, int64_t height, int64_t width);
 
 class ImageSamples : public FiniteSource {
  public:
@@ -42,6 +46,8 @@ class ImageSamples : public FiniteSource {
   void fill(uint64_t first, const BatchView& batch) const override;
 
  private:
+  void fill_pixels(uint64_t n, int64_t number, bool ended, std::span<int32_t> pixels) const;
+
   std::shared_ptr<const images::ImageSet> set_;
   ImageOptions options_;
   Parts parts_;

@@ -68,12 +68,32 @@ int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::strin
   return -1;
 }
 
+}  // namespace
+
+images::LabelKind label_kind(const config::Model& model) {
+  switch (config::objective(model)) {
+    case Objective::numbers:
+      return images::LabelKind::numbers;
+    case Objective::pixels:
+      return images::LabelKind::pixels;
+    case Objective::next:
+    case Objective::masked:
+    case Objective::masked_next:
+    case Objective::classes:
+      return images::LabelKind::classes;
+  }
+  throw base::InternalError("samples", "an unknown objective");
+}
+
+namespace {
+
 std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile& file, int64_t sequence,
                                                const SampleOrder& order) {
   const int64_t targets = targets_of(s.model);
   if (file.images) {
-    if (targets > 0)
-      throw base::UserError("data", "images have classes; the objective \"{}\" needs numbers", s.model.objective);
+    if (targets != file.images->numbers())
+      throw base::UserError("data", "images have {} numbers each; the model learns {}", file.images->numbers(),
+                            targets);
     file.images->require_labels(s.model.outputs);
     ImageOptions options = {.order = order, .seed = s.train.seed};
     if (order.shuffled) {
@@ -125,7 +145,7 @@ config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
 
 bool has_labels(const config::Model& model) {
   const Objective o = config::objective(model);
-  return o == Objective::classes || o == Objective::numbers;
+  return o == Objective::classes || o == Objective::numbers || o == Objective::pixels;
 }
 
 std::unique_ptr<SampleSource> training_samples(const Settings& s, const std::vector<DataFile>& files) {

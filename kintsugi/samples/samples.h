@@ -26,6 +26,9 @@ struct DataFile {
 // The ids by which samples are marked, as far as the tokenizer has them.
 config::TokenizerIds ids_of(const text::Tokenizer& tokenizer);
 
+// What the labels of its images are.
+images::LabelKind label_kind(const config::Model& model);
+
 // Whether each sample has labels: a class, or numbers.
 bool has_labels(const config::Model& model);
 

@@ -20,7 +20,8 @@ samples::Parts parts_of(const config::Settings& s) {
   const config::Objective objective = config::objective(m);
   samples::Parts parts;
   if (models::reads_images(m)) {
-    parts = {samples::images_part(m.image_channels, m.image_height, m.image_width)};
+    parts = {samples::images_part(m.image_channels, m.image_depth, m.image_height, m.image_width,
+                                  m.image_dtype == "fp32" ? tensor::DType::f32 : tensor::DType::u8)};
   } else if (!models::reads_tokens(m)) {
     parts = {samples::features_part(m.features)};
   } else {
@@ -30,6 +31,8 @@ samples::Parts parts_of(const config::Settings& s) {
     if (m.token_types > 0) parts.push_back(samples::types_part(s.train.sequence));
   }
   const auto add = [&](const samples::Parts& more) { parts.insert(parts.end(), more.begin(), more.end()); };
+  if (objective == config::Objective::pixels)
+    add({samples::pixel_classes_part(m.image_depth, m.image_height, m.image_width), samples::weights_part()});
   if (objective == config::Objective::numbers) add(samples::labels_of(m.outputs));
   if (objective == config::Objective::classes || objective == config::Objective::masked_next)
     add(samples::labels_of(0));

@@ -191,11 +191,11 @@ std::string note_of(const samples::ConversationSamples& samples, const data::Con
 }
 
 // Opens all files of images as one set.
-Opened open_images(const std::vector<std::filesystem::path>& paths, const std::string& labels, DataRole role,
-                   DataIdentity& identity) {
+Opened open_images(const std::vector<std::filesystem::path>& paths, const std::string& labels, images::LabelKind kind,
+                   DataRole role, DataIdentity& identity) {
   Opened opened;
   const images::Use use = role == DataRole::train ? images::Use::train : images::Use::evaluate;
-  opened.file.images = std::make_shared<const images::ImageSet>(paths, labels, use);
+  opened.file.images = std::make_shared<const images::ImageSet>(paths, labels, use, kind);
   for (const images::ImageFile& file : opened.file.images->files())
     identity.push_back({role, file.path().string(), file.fingerprint()});
   return opened;
@@ -205,23 +205,28 @@ Opened open_images(const std::vector<std::filesystem::path>& paths, const std::s
 void fit_images(config::Resolved& resolved, const DataFiles& opened) {
   const images::ImageSet& train = *opened.train[0].file.images;
   const bool given = resolved.origin("model.outputs").given();
-  if (train.dtype() != tensor::DType::u8)
-    throw base::UserError("images", "\"{}\" has images of {}; the model reads uint8, 0 to 255",
-                          train.files()[0].path().string(), name_of(train.dtype()));
-  config::fill_from_images(resolved, train.channels(), train.height(), train.width(), train.classes());
+  const bool numbers = train.label_kind() == images::LabelKind::numbers;
+  config::fill_from_images(resolved,
+                           {.channels = train.channels(),
+                            .depth = train.depth(),
+                            .height = train.height(),
+                            .width = train.width(),
+                            .dtype = train.dtype() == tensor::DType::u8 ? "uint8" : "fp32"},
+                           numbers ? train.numbers() : train.classes(), numbers);
   if (!given) train.require_all_classes(resolved.settings.model.outputs);
   for (const Opened& validation : opened.validation) {
     const images::ImageSet& set = *validation.file.images;
-    if (set.dtype() != train.dtype() || set.channels() != train.channels() || set.height() != train.height() ||
-        set.width() != train.width())
-      throw base::UserError("images",
-                            "images to validate on are {} x {} x {} of {}, those to train on {} x {} x {} of {}",
-                            set.channels(), set.height(), set.width(), name_of(set.dtype()), train.channels(),
-                            train.height(), train.width(), name_of(train.dtype()));
+    if (set.size_text() != train.size_text())
+      throw base::UserError("images", "images to validate on are {}, those to train on {}", set.size_text(),
+                            train.size_text());
+    if (set.numbers() != train.numbers())
+      throw base::UserError("images", "images to validate on have {} numbers each, those to train on {}", set.numbers(),
+                            train.numbers());
   }
 }
 
 void open_image_files(const config::Settings& s, DataFiles& files) {
+  const images::LabelKind kind = samples::label_kind(s.model);
   std::vector<std::filesystem::path> paths;
   for (const config::DataSource& source : s.data.train) {
     if (source.weight != s.data.train[0].weight)
@@ -231,10 +236,10 @@ void open_image_files(const config::Settings& s, DataFiles& files) {
                             source.weight, source.path);
     paths.emplace_back(source.path);
   }
-  files.train.push_back(open_images(paths, s.data.train_labels, DataRole::train, files.identity));
+  files.train.push_back(open_images(paths, s.data.train_labels, kind, DataRole::train, files.identity));
   for (const config::ValidationFile& file : s.data.validation)
     files.validation.push_back(
-        open_images({file.path}, s.data.validation_labels, DataRole::validation, files.identity));
+        open_images({file.path}, s.data.validation_labels, kind, DataRole::validation, files.identity));
 }
 
 }  // namespace

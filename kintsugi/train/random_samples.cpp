@@ -12,7 +12,11 @@ RandomSamples::RandomSamples(const config::Settings& s)
     : parts_(parts_of(s)),
       vocab_(static_cast<uint32_t>(s.model.vocab)),
       types_(static_cast<uint32_t>(std::max<int64_t>(s.model.token_types, 1))),
-      classes_(config::objective(s.model) == config::Objective::classes ? static_cast<uint32_t>(s.model.outputs) : 2),
+      classes_(config::objective(s.model) == config::Objective::classes ||
+                       config::objective(s.model) == config::Objective::pixels
+                   ? static_cast<uint32_t>(s.model.outputs)
+                   : 2),
+      is_float_images_(s.model.image_dtype == "fp32"),
       seed_(s.train.seed) {}
 
 void RandomSamples::fill(uint64_t first, const samples::BatchView& batch) const {
@@ -36,8 +40,15 @@ void RandomSamples::fill(uint64_t first, const samples::BatchView& batch) const 
       c = static_cast<int32_t>(kernels::random_word(labels, sample, 0) % classes_);
     std::ranges::fill(view.get<float>("weights"), 1.0f);
     uint32_t pixel = 0;
-    for (uint8_t& x : view.get<uint8_t>("images"))
-      x = static_cast<uint8_t>(kernels::random_word(numbers, sample, pixel++) >> 24);
+    if (!is_float_images_)
+      for (uint8_t& x : view.get<uint8_t>("images"))
+        x = static_cast<uint8_t>(kernels::random_word(numbers, sample, pixel++) >> 24);
+    uint32_t place = 0;
+    for (int32_t& c : view.get<int32_t>("pixel_classes"))
+      c = static_cast<int32_t>(kernels::random_word(labels, sample, ++place) % classes_);
+    if (is_float_images_)
+      for (float& x : view.get<float>("images"))
+        x = static_cast<float>(static_cast<int32_t>(kernels::random_word(numbers, sample, pixel++))) * 0x1p-31f;
     uint32_t at = 0;
     for (const std::string_view name : {"features", "targets"})
       for (float& x : view.get<float>(name))  // -1 to 1

@@ -18,6 +18,7 @@ class RandomSamples : public samples::SampleSource {
  private:
   samples::Parts parts_;
   uint32_t vocab_, types_, classes_;
+  bool is_float_images_;
   uint64_t seed_;
 };
 

@@ -1,8 +1,7 @@
 // LeNet in the form that introductions to CIFAR-10 train: two convolutions and three dense layers (after LeCun et al.
 // 1998, section II).
 #include "kintsugi/models/convnet.h"
-#include "kintsugi/models/family.h"
-#include "kintsugi/models/models.h"
+#include "kintsugi/models/image_family.h"
 
 namespace kintsugi::models {
 namespace {
@@ -20,20 +19,10 @@ const std::vector<NetLayer>& lenet_layers() {
 }  // namespace
 
 Family lenet() {
-  config::Model m;
-  m.objective = "classes";
-  m.activation = "relu";
-  m.positions = "none";
-  m.tied = false;
-  return {.config = {.name = "lenet",
-                     .about = "LeNet: two convolutions and three dense layers, from images to a class or numbers",
-                     .defaults = m,
-                     .reads_tokens = false,
-                     .reads_images = true,
-                     .layers = static_cast<int64_t>(lenet_layers().size()),
-                     .objectives = {"numbers"}},
-          .build = [](Builder& b) { return convnet(b, lenet_layers(), "fc3"); },
-          .hugging_face = {}};
+  return image_family({.name = "lenet",
+                       .about = "LeNet: two convolutions and three dense layers, from images to a class or numbers",
+                       .layers = static_cast<int64_t>(lenet_layers().size()),
+                       .build = [](Builder& b) { return convnet(b, lenet_layers(), "fc3"); }});
 }
 
 }  // namespace kintsugi::models

@@ -4,8 +4,7 @@
 #include <array>
 
 #include "kintsugi/models/convnet.h"
-#include "kintsugi/models/family.h"
-#include "kintsugi/models/models.h"
+#include "kintsugi/models/image_family.h"
 
 namespace kintsugi::models {
 namespace {
@@ -25,14 +24,14 @@ NetLayer stem_of(const config::Model& m) {
 Residual plain_block(const std::string& name, int64_t width, int64_t stride) {
   return {.shortcut = name + ".downsample",
           .branch = {{name + ".conv1", width, {.kernel = 3, .stride = stride, .padding = 1}, true},
-                     {name + ".conv2", width, {.kernel = 3, .padding = 1}, true, false}}};
+                     {name + ".conv2", width, {.kernel = 3, .padding = 1}, true, Act::none}}};
 }
 
 Residual bottleneck(const std::string& name, int64_t width, int64_t stride) {
   return {.shortcut = name + ".downsample",
           .branch = {{name + ".conv1", width, {}, true},
                      {name + ".conv2", width, {.kernel = 3, .stride = stride, .padding = 1}, true},
-                     {name + ".conv3", 4 * width, {}, true, false}}};
+                     {name + ".conv3", 4 * width, {}, true, Act::none}}};
 }
 
 using Block = Residual (*)(const std::string& name, int64_t width, int64_t stride);
@@ -47,26 +46,28 @@ Trunk resnet(Builder& b, const Blocks& blocks, Block block) {
   return convnet(b, layers, "fc");
 }
 
-Family resnet_family(std::string_view name, std::string_view about, const Blocks& blocks, Trunk (*build)(Builder&)) {
-  config::Model m;
-  m.objective = "classes";
-  m.activation = "relu";
-  m.positions = "none";
-  m.tied = false;
-  int64_t layers = 1;
-  for (int64_t n : blocks) layers += n;
-  return {.config = {.name = name,
-                     .about = about,
-                     .defaults = m,
-                     .reads_tokens = false,
-                     .reads_images = true,
-                     .layers = layers,
-                     .objectives = {"numbers"}},
-          .build = build,
-          .hugging_face = {}};
+// "layer1.0.conv2.norm.gamma" is "layer1.0.bn2.weight"; of a shortcut "0" is the convolution, "1" its norm.
+std::string resnet_name(std::string_view ours) {
+  std::string name = ImageFamily::torch_name(ours);
+  if (const size_t at = name.find("downsample.norm."); at != name.npos) {
+    name.replace(at, 16, "downsample.1.");
+  } else if (const size_t of = name.find("downsample."); of != name.npos) {
+    name.replace(of, 11, "downsample.0.");
+  } else if (const size_t norm = name.find(".norm."); norm != name.npos) {
+    const char number = name[norm - 1];
+    name.replace(norm - 5, 11, std::string("bn") + number + ".");
+  }
+  return name;
 }
 
-constexpr Blocks k18 = {2, 2, 2, 2}, k34 = {3, 4, 6, 3};  // and of ResNet-50
+Family resnet_family(std::string_view name, std::string_view about, const Blocks& blocks, Trunk (*build)(Builder&)) {
+  int64_t layers = 1;
+  for (int64_t n : blocks) layers += n;
+  return image_family({.name = name, .about = about, .layers = layers, .build = build, .their_name = resnet_name});
+}
+
+constexpr Blocks k18 = {2, 2, 2, 2}, k34 = {3, 4, 6, 3},  // and of ResNet-50
+    k101 = {3, 4, 23, 3}, k152 = {3, 8, 36, 3};
 
 }  // namespace
 
@@ -81,6 +82,15 @@ Family resnet34() {
 Family resnet50() {
   return resnet_family("resnet50", "ResNet-50: images to a class or numbers", k34,
                        [](Builder& b) { return resnet(b, k34, bottleneck); });
+}
+
+Family resnet101() {
+  return resnet_family("resnet101", "ResNet-101: images to a class or numbers", k101,
+                       [](Builder& b) { return resnet(b, k101, bottleneck); });
+}
+Family resnet152() {
+  return resnet_family("resnet152", "ResNet-152: images to a class or numbers", k152,
+                       [](Builder& b) { return resnet(b, k152, bottleneck); });
 }
 
 }  // namespace kintsugi::models

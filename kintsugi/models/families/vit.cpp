@@ -1,0 +1,141 @@
+// ViT (Dosovitskiy et al. 2021): patches of an image as the tokens of an encoder with norms before each layer, from
+// the class token, or the mean of all tokens, to a class or numbers.
+#include "kintsugi/models/convnet.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/tensor/window.h"
+
+namespace kintsugi::models {
+namespace {
+
+// Of each patch, and the class token before them: [batch seq embed].
+ValueId patches(Builder& b) {
+  Graph& g = b.graph();
+  const config::Model& m = b.model();
+  const ValueId x = images(b);
+  const int64_t patch = m.patch, tokens = (m.image_height / patch) * (m.image_width / patch);
+  tensor::Attributes windows;
+  const tensor::Window window = {.kernel = patch, .stride = patch};
+  tensor::set_windows(windows, {{"height", window}, {"width", window}});
+  const ValueId w = b.weight("embedding.patches.weight",
+                             {{tensor::kernel_dim("height"), patch},
+                              {tensor::kernel_dim("width"), patch},
+                              {"channel", m.image_channels},
+                              b.embed()},
+                             {Init::Kind::normal, b.deviation()}, true),
+                bias = b.weight("embedding.patches.bias", {b.embed()}, {}, false);
+  const ValueId made = g.add({g.op("convolution", {x, w}, windows), bias});
+  const tensor::Type list = {{b.batch(), {"seq", tokens}, b.embed()}, b.dtype()};
+  ValueId y = g.make("reshape", {made}, {list}, {{"whole", "height width seq"}})[0];
+  if (m.class_token) {
+    const ValueId token = b.weight("embedding.class", {b.embed()}, {Init::Kind::normal, b.deviation()}, true);
+    const tensor::Type first = {{b.batch(), {"one", 1}, b.embed()}, b.dtype()};
+    y = g.op("concatenate", {g.make("broadcast", {token}, {first})[0], g.rename(y, "seq", "patch")},
+             {{"whole", "one patch seq"}});
+  }
+  const int64_t length = tokens + (m.class_token ? 1 : 0);
+  const ValueId positions =
+      b.weight("embedding.positions", {{"position", length}, b.embed()}, {Init::Kind::normal, b.deviation()}, true);
+  y = g.add({y, g.op("position", {positions}, {{"length", length}})});
+  return b.dropout(y, "embedding");
+}
+
+Trunk vit_trunk(Builder& b) {
+  Graph& g = b.graph();
+  const config::Model& m = b.model();
+  g.layer = -1;
+  ValueId x = patches(b);
+  for (int64_t i = 0; i < m.layers; ++i) {
+    g.layer = static_cast<int>(i);
+    x = transformer_block(b, x, "layer" + std::to_string(i) + ".");
+  }
+  g.layer = static_cast<int>(m.layers);
+  x = b.norm(x, "final_norm");
+  if (m.class_token) {
+    x = g.op("first", {x});
+  } else {
+    const double share = 1.0 / static_cast<double>(g.shape(x).size("seq"));
+    x = g.scale(g.sum_to(x, {{b.batch(), b.embed()}, b.dtype()}), share);
+  }
+  const bool classes = config::objective(m) == config::Objective::classes;
+  const tensor::Dim out = {classes ? "class" : "target", m.outputs};
+  const ValueId y = b.linear(x, classes ? "head.classes" : "head.numbers", {b.embed(), out}, "batch " + out.name,
+                             b.deviation(), true);
+  Trunk trunk;
+  (classes ? trunk.classes : trunk.numbers) = y;
+  return trunk;
+}
+
+}  // namespace
+
+Family vit() {
+  using config::Objective;
+  config::Model m;
+  m.norm_epsilon = 1e-12;
+  m.activation = "gelu";
+  m.causal = false;
+  m.tied = false;
+  m.patch = 16;
+  m.objective = "classes";
+  return {
+      .config = {.name = "vit",
+                 .about = "ViT: patches of an image through a transformer, to a class or numbers",
+                 .defaults = m,
+                 .reads_tokens = false,
+                 .reads_images = true,
+                 .objectives = {"numbers"}},
+      .build = vit_trunk,
+      .hugging_face = {
+          .model_types = {"vit"},
+          .architectures = {{"ViTForImageClassification", Objective::classes},
+                            {"ViTForImageClassification", Objective::numbers}},
+          .prefix = "vit.",
+          .config = {is("hidden_size", "embed", "768"), is("intermediate_size", "ffn", "3072"),
+                     is("num_hidden_layers", "layers", "12"), is("num_attention_heads", "heads", "12"),
+                     is("layer_norm_eps", "norm_epsilon", "1e-12"), is("image_size", "image_height", "224"),
+                     is("image_size", "image_width", "224"), is("num_channels", "image_channels", "3"),
+                     is("patch_size", "patch", "16"), activation_is("hidden_act", "\"gelu\""), only("qkv_bias", "true"),
+                     ignored("attention_probs_dropout_prob"), ignored("hidden_dropout_prob"), ignored("encoder_stride"),
+                     ignored("pooler_act"), ignored("pooler_output_size")},
+          .weights =
+              {{"embeddings.cls_token", ", , embed", {"embedding.class"}},
+               {"embeddings.position_embeddings", ", position , embed", {"embedding.positions"}},
+               {"embeddings.patch_embeddings.projection.weight",
+                "embed , channel , kernel_height , kernel_width",
+                {"embedding.patches.weight"}},
+               {"embeddings.patch_embeddings.projection.bias", "embed", {"embedding.patches.bias"}},
+               {"encoder.layer.*.layernorm_before.weight", "embed", {"layer*.attention_norm.gamma"}},
+               {"encoder.layer.*.layernorm_before.bias", "embed", {"layer*.attention_norm.beta"}},
+               {"encoder.layer.*.attention.attention.query.weight",
+                "kv_heads group head_dim , embed",
+                {"layer*.attention.query.weight"}},
+               {"encoder.layer.*.attention.attention.query.bias",
+                "kv_heads group head_dim",
+                {"layer*.attention.query.bias"}},
+               {"encoder.layer.*.attention.attention.key.weight",
+                "kv_heads head_dim , embed",
+                {"layer*.attention.key.weight"}},
+               {"encoder.layer.*.attention.attention.key.bias", "kv_heads head_dim", {"layer*.attention.key.bias"}},
+               {"encoder.layer.*.attention.attention.value.weight",
+                "kv_heads head_dim , embed",
+                {"layer*.attention.value.weight"}},
+               {"encoder.layer.*.attention.attention.value.bias", "kv_heads head_dim", {"layer*.attention.value.bias"}},
+               {"encoder.layer.*.attention.output.dense.weight",
+                "embed , kv_heads group head_dim",
+                {"layer*.attention.output.weight"}},
+               {"encoder.layer.*.attention.output.dense.bias", "embed", {"layer*.attention.output.bias"}},
+               {"encoder.layer.*.layernorm_after.weight", "embed", {"layer*.ffn_norm.gamma"}},
+               {"encoder.layer.*.layernorm_after.bias", "embed", {"layer*.ffn_norm.beta"}},
+               {"encoder.layer.*.intermediate.dense.weight", "ffn , embed", {"layer*.ffn.up.weight"}},
+               {"encoder.layer.*.intermediate.dense.bias", "ffn", {"layer*.ffn.up.bias"}},
+               {"encoder.layer.*.output.dense.weight", "embed , ffn", {"layer*.ffn.down.weight"}},
+               {"encoder.layer.*.output.dense.bias", "embed", {"layer*.ffn.down.bias"}},
+               {"layernorm.weight", "embed", {"final_norm.gamma"}},
+               {"layernorm.bias", "embed", {"final_norm.beta"}},
+               {"classifier.weight", "class , embed", {"head.classes.weight"}},
+               {"classifier.bias", "class", {"head.classes.bias"}},
+               {"classifier.weight", "target , embed", {"head.numbers.weight"}},
+               {"classifier.bias", "target", {"head.numbers.bias"}}},
+          .computed = {"pooler.dense.weight", "pooler.dense.bias"}}};
+}
+
+}  // namespace kintsugi::models
