@@ -115,6 +115,11 @@ bool separates_documents(const Settings& s) {
   return s.data.reset_at_document || !s.model.causal;
 }
 
+bool begins_samples(const Settings& s) {
+  const bool chats = std::ranges::any_of(s.data.train, [](const DataSource& d) { return d.path.ends_with(".jsonl"); });
+  return s.data.begin_samples && objective(s.model) == Objective::next && !chats;
+}
+
 int64_t width_of_head(const Model& m) {
   return m.head_dim > 0 ? m.head_dim : m.embed / m.heads;
 }

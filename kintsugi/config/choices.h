@@ -80,6 +80,8 @@ bool of_samples(Objective objective);
 
 // Whether attention keeps documents, or a sample and its padding, apart.
 bool separates_documents(const Settings& settings);
+// Whether windows of tokens begin with data.first_token.
+bool begins_samples(const Settings& settings);
 
 // head_dim, or embed / heads where it is not set.
 int64_t width_of_head(const Model& model);

@@ -355,8 +355,11 @@ void warn_of_idle_data_keys(Resolved& given) {
   const bool masks = learnt == Objective::masked || learnt == Objective::masked_next;
   const bool labels = learnt == Objective::classes || learnt == Objective::numbers;
   warn_if_idle(given, {"data.mask_share", "data.mask_token"}, masks, "model.objective");
-  warn_if_idle(given, {"data.first_token", "data.separator_token"}, masks || (labels && reads_tokens(given)),
-               "model.objective");
+  const bool marks = masks || (labels && reads_tokens(given));
+  warn_if_idle(given, {"data.separator_token"}, marks, "model.objective");
+  if (!s.data.begin_samples) warn_if_idle(given, {"data.first_token"}, marks, "model.objective");
+  if (learns_conversations(s.data)) warn_if_idle(given, {"data.begin_samples"}, false, "data.train");
+  warn_if_idle(given, {"data.begin_samples"}, learnt == Objective::next, "model.objective");
   const bool images = given.catalog->family(s.model.family)->reads_images;
   warn_if_idle(given, {"data.train_labels", "data.validation_labels"}, labels && (images || reads_tokens(given)),
                "model.objective");
@@ -441,6 +444,13 @@ void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& 
     derive<int64_t>(resolved, "data.mask_token", d.mask_token, -1, ids.mask);
     derive<int64_t>(resolved, "data.first_token", d.first_token, -1, ids.first);
     derive<int64_t>(resolved, "data.separator_token", d.separator_token, -1, ids.separator);
+  }
+  if (Data& d = resolved.settings.data; begins_samples(resolved.settings)) {
+    derive<int64_t>(resolved, "data.first_token", d.first_token, -1, ids.first);
+    if (d.first_token < 0)
+      throw base::UserError("config", "{}{} needs a token, and the tokenizer puts none before texts; data.first_token "
+                            "names an id",
+                            place(resolved, {"data.begin_samples"}), resolved.say("data.begin_samples"));
   }
   if (resolved.settings.model.vocab < vocab)
     throw base::UserError("config", "{}{} is less than the {} of the data's tokenizer; raise it, or leave it out",

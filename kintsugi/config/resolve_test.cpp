@@ -276,6 +276,20 @@ TEST(Resolve, Tokenizer) {
             "raise it, or leave it out");
 }
 
+TEST(Resolve, SamplesThatBeginWithAToken) {
+  Resolved r = resolved("[data]\nbegin_samples = true\n");
+  fill_from_tokenizer(r, 65, {.mask = -1, .first = 3, .separator = -1});
+  EXPECT_EQ(r.settings.data.first_token, 3);
+  r = resolved("[data]\nbegin_samples = true\nfirst_token = 7\n");
+  EXPECT_TRUE(r.warnings.empty());
+  fill_from_tokenizer(r, 65, {.mask = -1, .first = 3, .separator = -1});
+  EXPECT_EQ(r.settings.data.first_token, 7);
+  r = resolved("[data]\nbegin_samples = true\n");
+  EXPECT_EQ(error_of([&] { fill_from_tokenizer(r, 65); }),
+            "[config] run.toml:2: data.begin_samples = true needs a token, and the tokenizer puts none before texts; "
+            "data.first_token names an id");
+}
+
 TEST(Resolve, Data) {
   EXPECT_EQ(error_of([] { require_data(resolved("")); }),
             "[config] data.train is missing; name the token file that `kintsugi prepare` wrote");

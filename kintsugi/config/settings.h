@@ -104,6 +104,7 @@ struct Data {
   std::vector<DataSource> train;           // one path, or a table of path = weight
   std::vector<ValidationFile> validation;  // none, one path, or a table of domain = path
   bool reset_at_document = false;
+  bool begin_samples = false;     // with first_token, of models that predict the next token
   std::string train_labels;       // of the documents of `train`, with objective classes or numbers
   std::string validation_labels;  // of those of `validation`
   int64_t crop_padding = 0;       // pixels around images of which a crop is taken, in training

@@ -8,9 +8,11 @@
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/make_executor.h"
 #include "kintsugi/run/same_programs.h"
+#include "kintsugi/text/declared_tokens.h"
 
 namespace kintsugi::evaluate {
 
@@ -24,7 +26,9 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
     settings_ = settings_now(saved_.settings(), layout, dtype);
     kernels_ = compile::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())
-      tokenizer_ = text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string());
+      tokenizer_ = text::with_begin_of_texts(
+          text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string()),
+          config::begins_samples(settings_) ? settings_.data.first_token : -1);
   });
 }
 

@@ -160,7 +160,7 @@ std::string print_index(const std::vector<std::span<const Planned>>& shards, con
 Exported export_adapter(const SavedModel& saved, const config::Settings& settings, const fs::path& to) {
   NewFolder folder("export", to);
   const ExportedAdapter made = write_adapter(*saved.weights, settings, settings.train.init_from, folder.part());
-  const std::string note = export_tokenizer(folder.part(), saved.tokenizer, settings.model, saved.made_elsewhere);
+  const std::string note = export_tokenizer(folder.part(), saved.tokenizer, settings, saved.made_elsewhere);
   folder.finish();
   return {
       .from = saved.folder(), .tensors = made.tensors, .files = 1, .bytes = made.bytes, .adapter = true, .note = note};
@@ -201,7 +201,7 @@ Exported export_folder(const ExportOptions& options) {
     base::write_file_atomically(folder.part() / "model.safetensors.index.json",
                                 print_index(shards, names, result.bytes));
   base::write_file_atomically(folder.part() / "config.json", config);
-  result.note = export_tokenizer(folder.part(), saved.tokenizer, model, saved.made_elsewhere);
+  result.note = export_tokenizer(folder.part(), saved.tokenizer, settings, saved.made_elsewhere);
   folder.finish();
   return result;
 }

@@ -11,6 +11,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/text/base64.h"
 #include "kintsugi/text/declared_tokens.h"
 #include "kintsugi/text/tokenizer.h"
@@ -69,13 +70,15 @@ std::string sentencepiece_file(const std::string& json) {
 
 }  // namespace
 
-std::string export_tokenizer(const fs::path& folder, const std::string& json, const config::Model& model,
+std::string export_tokenizer(const fs::path& folder, const std::string& json, const config::Settings& settings,
                              bool made_elsewhere) {
+  const bool begins = config::begins_samples(settings);
   if (json.empty()) {
     write_generation(folder, {});
     return "";
   }
-  const auto tokenizer = text::parse_tokenizer(json, "tokenizer.json");
+  const auto tokenizer = text::with_begin_of_texts(text::parse_tokenizer(json, "tokenizer.json"),
+                                                   begins ? settings.data.first_token : -1);
   const Ends ends = ends_of(*tokenizer, made_elsewhere);
   write_generation(folder, ends);
   const bool sentencepiece = tokenizer->kind() == "sentencepiece";
@@ -97,8 +100,9 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
   base::JsonWriter config(2);
   config.object([&] {
     config.key("tokenizer_class").value(sentencepiece ? "LlamaTokenizer" : "PreTrainedTokenizerFast");
-    config.key("model_max_length").value(model.context);
+    config.key("model_max_length").value(settings.model.context);
     config.key("clean_up_tokenization_spaces").value(false);
+    if (begins) config.key(kBeginSamples).value(true);
     if (sentencepiece && ends.changed) config.key("add_bos_token").value(ends.begin.has_value());
     for (const auto& [name, id] : {std::pair{"bos_token", ends.begin}, std::pair{"eos_token", ends.end}})
       if (id && !sentencepiece) config.key(name).value(tokenizer->decode(std::array{*id}));

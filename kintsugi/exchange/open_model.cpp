@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/checkpoint/open.h"
@@ -15,6 +17,7 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/exchange/export_tokenizer.h"
 #include "kintsugi/exchange/peft_folder.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/text/tokenizer.h"
@@ -56,6 +59,20 @@ SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
   return model;
 }
 
+// Whether samples began with the token that the tokenizer puts before texts, as export writes it.
+void read_begin(const fs::path& folder, config::Data& data) {
+  const fs::path path = folder / "tokenizer_config.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  const auto json = base::Json::parse("model", path.string(), base::read_file(path));
+  const auto begins = json.is_object() ? json.find(kBeginSamples) : std::nullopt;
+  if (!begins || !begins->boolean()) return;
+  const auto tokenizer = text::find_tokenizer(folder);
+  if (!tokenizer || tokenizer->special_tokens().before.empty()) return;
+  data.begin_samples = true;
+  data.first_token = tokenizer->special_tokens().before.front();
+}
+
 }  // namespace
 
 config::Settings SavedModel::settings() const {
@@ -67,9 +84,14 @@ std::string config_of(const FolderReader& reader) {
   config::Settings theirs;
   theirs.model = reader.config().model;
   theirs.train.dtype = name_of(reader.config().dtype);
+  read_begin(reader.folder(), theirs.data);
+  const auto is_taken = [&](const config::Key& key) {
+    if (theirs.data.begin_samples && key.section == "data") return key.name == "begin_samples" || key.name == "first_token";
+    return key.section == "model" || key.full_name() == "train.dtype";
+  };
   for (size_t i = 0; i < config::keys().size(); ++i) {
     const config::Key& key = config::keys()[i];
-    if (key.section != "model" && key.full_name() != "train.dtype") continue;
+    if (!is_taken(key)) continue;
     key.set(given.settings, key.get(theirs));
     given.origins[i] = {config::Origin::Kind::derived, "config.json"};
   }

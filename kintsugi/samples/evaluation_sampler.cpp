@@ -17,12 +17,15 @@ EvaluationSampler::EvaluationSampler(std::shared_ptr<const data::TokenFile> file
 
 uint64_t EvaluationSampler::num_samples() const {
   const auto sequence = static_cast<uint64_t>(options_.sequence);
-  return (file_->num_tokens() - 1 + sequence - 1) / sequence;
+  const uint64_t predicted = file_->num_tokens() - (options_.begin >= 0 ? 0 : 1);
+  return (predicted + sequence - 1) / sequence;
 }
 
 void EvaluationSampler::fill(uint64_t first, const BatchView& batch) const {
-  const WindowOptions options = {
-      .wrap = false, .reset_at_document = options_.reset_at_document, .vocab_size = options_.vocab_size};
+  const WindowOptions options = {.wrap = false,
+                                 .reset_at_document = options_.reset_at_document,
+                                 .vocab_size = options_.vocab_size,
+                                 .begin = options_.begin};
   for_each_row(batch, parts_, [&](uint64_t row, const BatchView& view) {
     // A sample after the last one is all padding, without even the file's last token, which predicts nothing.
     const uint64_t sample = first + row;

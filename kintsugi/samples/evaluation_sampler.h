@@ -14,6 +14,7 @@ struct EvaluationOptions {
   int64_t sequence = 0;
   bool reset_at_document = false;
   int64_t vocab_size = 0;  // ids are checked against it; 0: not checked
+  int32_t begin = -1;      // of each sample, which then predicts its first token too; -1: none
 };
 
 // Sample n begins at token n * sequence. Together the samples predict every token but the first exactly once, so that

@@ -19,7 +19,10 @@ std::vector<double> weights_of(const std::vector<WeightedFile>& files) {
 Sampler::Sampler(std::vector<WeightedFile> files, SamplerOptions options)
     : files_(std::move(files)),
       options_(options),
-      window_{.wrap = true, .reset_at_document = options.reset_at_document, .vocab_size = options.vocab_size},
+      window_{.wrap = true,
+              .reset_at_document = options.reset_at_document,
+              .vocab_size = options.vocab_size,
+              .begin = options.begin},
       mixture_(weights_of(files_)),
       parts_(parts_of_windows(options_.sequence, options_.reset_at_document)) {
   base::require(options_.sequence > 0, "data", "a sequence of {}", options_.sequence);

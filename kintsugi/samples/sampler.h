@@ -33,6 +33,7 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool reset_at_document = false;
   int64_t vocab_size = 0;  // ids are checked against it; 0: not checked
+  int32_t begin = -1;      // of each sample; -1: none
 };
 
 class Sampler : public SampleSource {

@@ -47,6 +47,39 @@ std::shared_ptr<const data::TokenFile> counting_file(const data::TestFolder& fol
 
 }  // namespace
 
+// Each sample behind a token, which predicts its first: every token of the file is predicted once.
+TEST(Sampler, SamplesMayBeginWithAToken) {
+  const data::TestFolder folder;
+  const auto file = counting_file(folder, "ten", 10);
+  const EvaluationSampler all(file, {.sequence = 4, .begin = 99});
+  EXPECT_EQ(all.num_samples(), 3u);
+  Batch batch(3, 4);
+  all.fill(0, batch.view());
+  EXPECT_EQ(batch.tokens, (std::vector<int32_t>{99, 0, 1, 2, 99, 4, 5, 6, 99, 8, 9, 0}));
+  EXPECT_EQ(batch.labels, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, kIgnored, kIgnored}));
+  const EvaluationSampler begun(file, {.sequence = 4, .begin = 4});  // the second window begins with it already
+  begun.fill(1, batch.view());
+  EXPECT_EQ(std::vector(batch.tokens.begin(), batch.tokens.begin() + 4), (std::vector<int32_t>{4, 5, 6, 7}));
+
+  data::write_tokens(folder / "two", {{0, 1, 2}, {3, 4}}, {.vocab_size = 5, .tokenizer = ""});
+  const EvaluationSampler apart(std::make_shared<data::TokenFile>(folder / "two"),
+                                {.sequence = 4, .reset_at_document = true, .begin = 99});
+  Batch documents(2, 4, true);
+  apart.fill(0, documents.view());
+  EXPECT_EQ(documents.tokens, (std::vector<int32_t>{99, 0, 1, 2, 99, 4, 0, 0}));
+  EXPECT_EQ(documents.labels, (std::vector<int32_t>{0, 1, 2, kIgnored, 4, kIgnored, kIgnored, kIgnored}));
+  EXPECT_EQ(documents.starts, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 2, 2}));
+
+  const Sampler ring({{file, 1.0}}, {.sequence = 5, .seed = 3, .begin = 99});
+  Batch epoch(2, 5);
+  ring.fill(0, epoch.view());
+  std::multiset<int32_t> predicted(epoch.labels.begin(), epoch.labels.end());
+  predicted.erase(kIgnored);
+  EXPECT_EQ(std::set<int32_t>(predicted.begin(), predicted.end()).size(), predicted.size());
+  EXPECT_GE(predicted.size(), 9u);
+  EXPECT_EQ(epoch.tokens[0], 99);
+}
+
 TEST(Permutation, IsABijection) {
   for (const uint64_t size : {1ull, 2ull, 3ull, 5ull, 16ull, 17ull, 1000ull, 65536ull, 99991ull}) {
     for (const uint64_t key : {0ull, 1ull, 77ull}) {

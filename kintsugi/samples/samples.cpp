@@ -47,9 +47,20 @@ MaskedOptions masked_options(const Settings& s, int64_t sequence) {
           .seed = s.train.seed};
 }
 
+// -1: none.
+int32_t begin_of_samples(const Settings& s) {
+  if (!config::begins_samples(s)) return -1;
+  require_marks(s);
+  return static_cast<int32_t>(s.data.first_token);
+}
+
 // Windows of documents, so that pairs are cut within one.
 SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
-  return {.sequence = sequence, .seed = s.train.seed, .reset_at_document = documents, .vocab_size = s.model.vocab};
+  return {.sequence = sequence,
+          .seed = s.train.seed,
+          .reset_at_document = documents,
+          .vocab_size = s.model.vocab,
+          .begin = begin_of_samples(s)};
 }
 
 int64_t targets_of(const config::Model& model) {
@@ -139,7 +150,7 @@ std::unique_ptr<ConversationSamples> conversation_samples(const Settings& s, con
 config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
   const text::SpecialTokens around = tokenizer.special_tokens();
   return {.mask = id_of(tokenizer, {"[MASK]", "<mask>"}),
-          .first = around.before.empty() ? -1 : around.before.front(),
+          .first = around.before.empty() ? tokenizer.begin_of_document().value_or(-1) : around.before.front(),
           .separator = around.after.empty() ? -1 : around.after.back()};
 }
 
@@ -178,7 +189,8 @@ std::unique_ptr<FiniteSource> evaluation_samples(const Settings& s, const DataFi
   auto windows = std::make_unique<EvaluationSampler>(
       file.tokens, EvaluationOptions{.sequence = window,
                                      .reset_at_document = masked ? options.pairs : s.data.reset_at_document,
-                                     .vocab_size = s.model.vocab});
+                                     .vocab_size = s.model.vocab,
+                                     .begin = begin_of_samples(s)});
   if (!masked) return windows;
   const uint64_t whole = file.tokens->num_tokens() / static_cast<uint64_t>(window);
   if (whole == 0)

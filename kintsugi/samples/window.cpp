@@ -10,13 +10,13 @@ namespace {
 
 constexpr uint64_t kEnds = 64;  // ends of documents that are read together
 
-// Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there.
-void mark_documents(const data::TokenFile& file, uint64_t first, size_t at, size_t count, std::span<int32_t> starts,
-                    std::span<int32_t> labels) {
+// Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there, but
+// the first at `begin`.
+void mark_documents(const data::TokenFile& file, uint64_t first, size_t at, size_t count, size_t begin,
+                    std::span<int32_t> starts, std::span<int32_t> labels) {
   uint64_t document = file.document_of(first);
   std::array<uint64_t, kEnds> buffer;
   std::span<uint64_t> ends;  // of the documents from `document` on
-  size_t begin = at;         // a document that begins before the row begins with the row
   size_t position = at;
   while (position < at + count) {
     if (ends.empty()) {
@@ -66,6 +66,17 @@ void fill_window(const data::TokenFile& file, uint64_t start, const WindowOption
   const uint64_t total = file.num_tokens();
   size_t at = 0;
   uint64_t first = start;
+  if (options.begin >= 0 && first < total) {
+    int32_t token = 0;
+    file.read(first, std::span(&token, 1));
+    if (token != options.begin) {
+      check_ids(file, first, std::span(&token, 1), options.vocab_size);
+      all_tokens[0] = options.begin;
+      all_labels[0] = token;
+      if (!starts.empty()) starts[0] = 0;
+      at = 1;
+    }
+  }
   while (at < size && first < total) {
     const auto count = static_cast<size_t>(std::min<uint64_t>(size - at, total - first));
     const std::span<int32_t> tokens = all_tokens.subspan(at, count);
@@ -81,7 +92,7 @@ void fill_window(const data::TokenFile& file, uint64_t start, const WindowOption
     std::copy(tokens.begin() + 1, tokens.end(), labels.begin());
     if (!starts.empty()) {
       if (options.reset_at_document) {
-        mark_documents(file, first, at, count, starts, all_labels);
+        mark_documents(file, first, at, count, first == start ? 0 : at, starts, all_labels);
       } else {
         std::fill_n(starts.begin() + static_cast<std::ptrdiff_t>(at), count, 0);
       }

@@ -156,6 +156,16 @@ std::unique_ptr<Tokenizer> with_declared(std::unique_ptr<Tokenizer> tokenizer, D
   return std::make_unique<DeclaredTokenizer>(std::move(tokenizer), std::move(declared));
 }
 
+std::unique_ptr<Tokenizer> with_begin_of_texts(std::unique_ptr<Tokenizer> tokenizer, int64_t begin) {
+  if (begin < 0 || begin >= tokenizer->vocab_size()) return tokenizer;
+  DeclaredTokens declared;
+  declared.begin = static_cast<int32_t>(begin);
+  declared.stops = tokenizer->stops();
+  declared.around = tokenizer->special_tokens();
+  declared.around->before = {static_cast<int32_t>(begin)};
+  return std::make_unique<DeclaredTokenizer>(std::move(tokenizer), std::move(declared));
+}
+
 DeclaredTokens declared_in(const Json& document) {
   DeclaredTokens declared;
   const auto part = document.at("model").find("kintsugi");

@@ -30,6 +30,9 @@ struct DeclaredTokens {
 // (bytes, chars, SentencePiece) they are lost when it is written.
 std::unique_ptr<Tokenizer> with_declared(std::unique_ptr<Tokenizer> tokenizer, DeclaredTokens declared);
 
+// The same tokenizer for a model whose texts all begin with `begin`; -1: the tokenizer itself.
+std::unique_ptr<Tokenizer> with_begin_of_texts(std::unique_ptr<Tokenizer> tokenizer, int64_t begin);
+
 // The declarations of a tokenizer.json; none if it has no such member.
 DeclaredTokens declared_in(const base::Json& document);
 // The text without them, as Hugging Face wrote it.

@@ -4,6 +4,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/evaluate/continue_texts.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/text/declared_tokens.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::train {
@@ -32,7 +33,10 @@ void require_tokenizer_of_samples(const config::Settings& s, const std::string& 
 
 std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::function<bool(int64_t, int64_t)>& goes_on) {
   const config::Train& t = rank.settings().train;
-  const auto tokenizer = text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json");
+  const config::Settings& settings = rank.settings();
+  const auto tokenizer =
+      text::with_begin_of_texts(text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json"),
+                                config::begins_samples(settings) ? settings.data.first_token : -1);
   const std::optional<int32_t> end = tokenizer->end_of_text();
   std::vector<std::vector<int32_t>> prompts;
   for (const std::string& prompt : t.prompts) {
