@@ -261,7 +261,8 @@ void refuse_beside_scaling(const PlanOptions& options) {
 // rank has. What is here, as on a login node, does not matter.
 void take_device(config::Settings& s, const std::string& cluster) {
   if (config::device(s.parallel) != config::Device::automatic || s.train.dtype == name_of(tensor::DType::f64)) return;
-  const bool is_card = simulate::read_cluster(cluster).device.threads == 0;
+  // Kernels of experts are the processor's alone: a program for cards has the same operations and transfers.
+  const bool is_card = simulate::read_cluster(cluster).device.threads == 0 && s.model.experts == 0;
   s.parallel.device = name_of(is_card ? config::Device::cuda : config::Device::cpu);
 }
 
