@@ -45,7 +45,7 @@ std::vector<simulate::MeasuredKernel> standard_kernels(const calibrate::Devices&
     for (const StandardRun& r : kRuns) {
       progress.tell(fmt::format("kernels of width {} in {}", r.embed, dtype));
       const config::Settings s = settings_of(r, dtype, devices);
-      const auto programs = compile::checked_programs(s, *compile::kernels_of(s));
+      const auto programs = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
       for (const simulate::MeasuredKernel& k : calibrate::measure_kernels({.settings = s, .stages = programs}))
         all.add(k);
     }

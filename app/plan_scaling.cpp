@@ -40,11 +40,11 @@ struct Row {
 std::optional<Step> step_of(const std::optional<Settings>& s, const Cluster& cluster,
                             const simulate::Software& software, Progress& progress) {
   if (!s) return std::nullopt;
-  const std::vector<program::Program> programs =
-      compile::checked_programs(*s, *kernels_of(*s, software), [&](std::string_view, const program::Program& p) {
-        progress.tell(fmt::format("{} devices, compiling stage {} of {}", base::group_digits(s->parallel.ranks),
-                                  p.stage + 1, s->parallel.pipe));
-      });
+  const std::vector<program::Program> programs = compile::compile(
+      {.settings = *s, .kernels = *kernels_of(*s, software), .dump = [&](std::string_view, const program::Program& p) {
+         progress.tell(fmt::format("{} devices, compiling stage {} of {}", base::group_digits(s->parallel.ranks),
+                                   p.stage + 1, s->parallel.pipe));
+       }});
   progress.tell(fmt::format("{} devices, simulating", base::group_digits(s->parallel.ranks)));
   return Step{simulate::simulate(programs, cluster, software).seconds, s->train.global_batch};
 }

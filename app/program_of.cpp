@@ -17,13 +17,14 @@ std::vector<program::Program> programs_of(const config::Settings& settings, cons
                                           const lower::Dump& dump) {
   Progress progress("compiling");
   const int64_t stages = settings.parallel.pipe;
-  return compile::checked_programs(settings, *kernels_of(settings, software),
-                                   [&](std::string_view pass, const program::Program& p) {
-                                     const bool all = stages == 1 || pass == "partition";
-                                     progress.tell(all ? fmt::format("{} is done", pass)
-                                                       : fmt::format("{}, stage {} of {}", pass, p.stage + 1, stages));
-                                     if (dump) dump(pass, p);
-                                   });
+  return compile::compile({.settings = settings,
+                           .kernels = *kernels_of(settings, software),
+                           .dump = [&](std::string_view pass, const program::Program& p) {
+                             const bool all = stages == 1 || pass == "partition";
+                             progress.tell(all ? fmt::format("{} is done", pass)
+                                               : fmt::format("{}, stage {} of {}", pass, p.stage + 1, stages));
+                             if (dump) dump(pass, p);
+                           }});
 }
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings, const simulate::Software& software) {

@@ -60,7 +60,7 @@ Measured measure(const Settings& s, const ScaleOptions& o, const std::optional<s
     progress.tell(fmt::format("{}, {}", base::counted(s.parallel.ranks, "rank"), what));
   };
   tell("compiling");
-  const std::vector<program::Program> stages = compile::checked_programs(s, *compile::kernels_of(s));
+  const std::vector<program::Program> stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   const train::ProfiledRun run = train::profile_run(
       {.settings = s,
        .stages = stages,

@@ -183,7 +183,7 @@ void show_pipelines() {
   const auto show = [](const std::string& name, config::Settings s, const std::string& layout) {
     tests::set_layout(s, layout);
     const auto kernels = compile::kernels_of(s);
-    for (const program::Program& p : compile::build_programs(s, *kernels))
+    for (const program::Program& p : compile::compile({.settings = s, .kernels = *kernels}))
       show_slots(fmt::format("{} {}", name, layout), p);
   };
   for (const char* name : {"gpt of 100 million", "llama of 32 layers"})
@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
       tests::set_layout(s, layout);
       s.train.micro_batch /= s.parallel.data;
       const auto kernels = compile::kernels_of(s);
-      for (const program::Program& p : compile::build_programs(s, *kernels))
+      for (const program::Program& p : compile::compile({.settings = s, .kernels = *kernels}))
         show(fmt::format("{} {}", name, layout), p, worst);
     }
     config::Settings s = model(name);

@@ -65,7 +65,7 @@ Program lowered(const Case& c, int64_t layers) {
   set_layout(s, fmt::format("tensor={} recompute={}{}{}", c.t, c.recompute,
                             c.sequence_parallel ? " sequence_parallel" : "", c.keep_gathered ? " keep_gathered" : ""));
   const auto kernels = compile::kernels_of(s);
-  return compile::build_program(s, *kernels);
+  return compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
 }
 
 // Terms of what is kept; theirs and ours. Of the model's ends those from kFinalNorm on.

@@ -77,7 +77,7 @@ const std::vector<Program>& lowered(const Case& c) {
   s.train.micro_batch = 2;
   s.train.global_batch = c.micro_batches * s.train.micro_batch * s.parallel.data;
   const auto kernels = compile::kernels_of(s);
-  return at->second = compile::build_programs(s, *kernels);
+  return at->second = compile::compile({.settings = s, .kernels = *kernels});
 }
 
 // What a call is for the pipeline, or nothing.

@@ -50,7 +50,7 @@ class DeviceMemory : public testing::TestWithParam<Case> {};
 
 TEST_P(DeviceMemory, IsThatOfThePlan) {
   const config::Settings s = settings_of(GetParam());
-  const std::vector<program::Program> planned = compile::build_programs(s, *compile::kernels_of(s));
+  const std::vector<program::Program> planned = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   const auto before = allocated();
   {
     train::LayoutRun run(s);

@@ -87,7 +87,7 @@ TEST(OnADevice, MakesGradientsSideBySide) {
     s.model.layers = 2;
     s.train.micro_batch /= s.parallel.data;
     std::map<std::string, int64_t> count;  // of kernels, and of products that take some of the columns
-    for (const program::Program& p : compile::build_programs(s, *compile::kernels_of(s)))
+    for (const program::Program& p : compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}))
       for (const program::Body& body : p.bodies)
         for (const program::Instruction& i : body.instructions)
           if (body.variant_of < 0) ++count[i.attributes.has("first") ? "of columns" : i.kernel];
@@ -164,7 +164,7 @@ TEST_P(OffloadOnADevice, IsCapturedAndHasTheBitsOfStepsThatAreEnqueued) {
   s.parallel.device = "cpu";
   const Trained processor = trained(s, false);
   set_layout(s, "device=emulated offload=all " + GetParam());
-  const std::vector<program::Program> programs = compile::build_programs(s, *compile::kernels_of(s));
+  const std::vector<program::Program> programs = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   EXPECT_TRUE(std::any_of(programs.begin(), programs.end(), [](const program::Program& p) {
     return copies_in(p, program::Work::forward) && copies_in(p, program::Work::backward);
   }));

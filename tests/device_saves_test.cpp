@@ -49,7 +49,7 @@ class DeviceSaves : public testing::TestWithParam<std::string> {};
 TEST_P(DeviceSaves, AreOfTheirInstantWhileStepsGoOn) {
   const checkpoint::ScratchFolder folder;
   Ranks ranks(GetParam());
-  const auto planned = compile::build_programs(ranks.s, *compile::kernels_of(ranks.s));
+  const auto planned = compile::compile({.settings = ranks.s, .kernels = *compile::kernels_of(ranks.s)});
   const int64_t before = allocated().pinned;
   std::vector<std::unique_ptr<BackgroundSave>> saves;
   int64_t bytes = 0;

@@ -58,7 +58,8 @@ TEST_P(Epilogues, HaveTheBitsOfTwoOperations) {
 TEST_P(Epilogues, TakeNoMoreMemory) {
   const config::Settings s = settings_of(GetParam());
   const auto with = compile::kernels_of(s), without = kernels::without_epilogues(compile::kernels_of(s));
-  const program::Program joined = compile::build_program(s, *with), alone = compile::build_program(s, *without);
+  const program::Program joined = compile::only_stage(compile::compile({.settings = s, .kernels = *with})),
+                         alone = compile::only_stage(compile::compile({.settings = s, .kernels = *without}));
   EXPECT_LE(joined.bytes(), alone.bytes());
   EXPECT_EQ(joined.flops(program::Step::train), alone.flops(program::Step::train));
   const std::string kind = s.model.activation == "gelu_tanh" ? "gelu" : s.model.activation;

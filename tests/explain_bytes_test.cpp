@@ -161,7 +161,7 @@ TEST(Products, AreOfTheDtypeOfTheRun) {
   for (const std::string family : {"gpt", "llama", "bert:classes"}) {
     const config::Settings s = small_model(family, "bf16");
     int products = 0;
-    for (const program::Program& p : compile::build_programs(s, *compile::kernels_of(s)))
+    for (const program::Program& p : compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}))
       for (const program::Body& body : p.bodies)
         for (const program::Instruction& i : body.instructions)
           if (i.kind == program::Kind::compute && train::is_product(i.kernel)) {

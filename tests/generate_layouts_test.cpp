@@ -327,7 +327,10 @@ TEST(GenerateInADtype, TakesItsMemory) {
   const auto bytes = [&](const std::string& dtype) {
     const config::Settings now = evaluate::settings_now(s, {}, dtype);
     const auto graphs = models::build_generation(now, 1, 16, now.model.context);
-    return static_cast<double>(compile::build_program(graphs, *compile::kernels_of(now), 1).bytes());
+    return static_cast<double>(
+        compile::only_stage(
+            compile::compile({.settings = now, .kernels = *compile::kernels_of(now), .graphs = &graphs, .threads = 1}))
+            .bytes());
   };
   EXPECT_GT(bytes("fp32"), 10 << 20);
   EXPECT_NEAR(bytes("bf16") / bytes("fp32"), 0.5, 0.02);

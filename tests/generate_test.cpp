@@ -34,7 +34,9 @@ class Generates : public testing::TestWithParam<GenerateCase> {
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor = std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, 1), *kernels, team);
+    auto executor = std::make_unique<run::Executor>(
+        compile::only_stage(compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = 1})),
+        *kernels, team);
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
       if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {

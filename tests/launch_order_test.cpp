@@ -112,7 +112,7 @@ class LaunchOrder : public testing::TestWithParam<DeviceLayout> {};
 // An operation of one rank moved to another place in its body.
 TEST_P(LaunchOrder, IsOneOnAllRanks) {
   const config::Settings s = settings_of(GetParam());
-  const std::vector<Program> stages = compile::build_programs(s, *compile::kernels_of(s));
+  const std::vector<Program> stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   std::vector<Program> copies;  // so that each rank is run
   std::vector<const Program*> programs;
   for (int rank = 0; rank < stages[0].mesh.ranks(); ++rank)

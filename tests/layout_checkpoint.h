@@ -33,7 +33,10 @@ inline fs::path save_checkpoint(const std::string& name, const fs::path& folder)
   const config::Settings s = checkpoint_settings(name);
   const auto kernels = compile::kernels_of(s);
   base::ThreadTeam team(1);
-  run::Executor executor(compile::build_program(models::build_generation(s, 1, 4, 16), *kernels, 1), *kernels, team);
+  const models::Graphs graphs = models::build_generation(s, 1, 4, 16);
+  run::Executor executor(
+      compile::only_stage(compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = 1})),
+      *kernels, team);
   executor.initialize(3);
   for (const program::StateInfo& info : executor.program().states)
     if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {

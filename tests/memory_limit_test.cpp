@@ -45,7 +45,7 @@ int64_t with(config::Settings s, const std::string& key, const std::string& valu
   if (key == "parallel.pipe") p.pipe = 4, p.data = 1;
   if (key == "parallel.offload") p.offload = value.substr(1, value.size() - 2);
   int64_t most = 0;
-  for (const program::Program& q : compile::build_programs(s, *compile::kernels_of(s)))
+  for (const program::Program& q : compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}))
     most = std::max(most, q.bytes());
   return most;
 }
@@ -57,7 +57,7 @@ std::optional<Excess> over(config::Settings s, const std::vector<program::Progra
 
 TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
   const config::Settings s = two_stages();
-  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
+  const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   const int64_t most = std::max(stages[0].bytes(), stages[1].bytes());
   EXPECT_FALSE(over(s, stages, most));
   const auto e = over(s, stages, most - 1);
@@ -89,7 +89,7 @@ TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
 
 TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
   const config::Settings s = two_stages();
-  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
+  const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   const auto all = over(s, stages, 1);
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->fitting.empty());
@@ -109,7 +109,7 @@ TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
 // All ranks end with one text, before they have allocated anything.
 TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
   config::Settings s = two_stages();
-  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
+  const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   s.parallel.memory_per_rank = "10 kB";
   const std::string expected = "[memory] " + one_line(*compile::excess(s, stages, {}));
   const auto worlds = train::make_worlds(s);

@@ -80,7 +80,7 @@ config::Settings settings_of(const std::string& model) {
 }
 
 program::Program program_of(const config::Settings& s, const kernels::KernelSet& kernels, const comm::World& world) {
-  const std::vector<program::Program> stages = compile::build_programs(s, kernels);
+  const std::vector<program::Program> stages = compile::compile({.settings = s, .kernels = kernels});
   return stages[static_cast<size_t>(stages[0].mesh.stage_of(world.rank()))];
 }
 

@@ -38,7 +38,7 @@ config::Settings with(config::Settings s, const std::string& layout, const std::
 }
 
 std::vector<Program> programs_of(const config::Settings& s) {
-  return compile::build_programs(s, *compile::kernels_of(s));
+  return compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
 }
 
 // Three steps.

@@ -48,7 +48,7 @@ class PeakMemory : public testing::Test {
   // MiB of the plans of all ranks of this process.
   double planned(const std::vector<std::string>& sets) const {
     const config::Settings s = config::load((folder_ / "run.toml").string(), models::catalog(), sets, 2).settings;
-    const auto stages = compile::build_programs(s, *compile::kernels_of(s));
+    const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
     int64_t bytes = 0;
     for (int r = 0; r < stages[0].mesh.ranks(); ++r)
       bytes += stages[static_cast<size_t>(stages[0].mesh.stage_of(r))].bytes();

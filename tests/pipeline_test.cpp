@@ -38,7 +38,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   config::Settings s = pipeline_model("gpt", "fp32");
   set_layout(s, "pipe=2 data=2");
   s.train.micro_batch = 1;
-  const std::vector<program::Program> whole = compile::build_programs(s, *compile::kernels_of(s));
+  const std::vector<program::Program> whole = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   program::verify_ranks(whole);
   const auto error = [&](size_t stage, const std::function<void(program::Program&)>& damage) {
     std::vector<program::Program> stages = whole;

@@ -24,7 +24,7 @@ namespace kintsugi::tests::plan_verb_test {
 namespace {
 
 std::vector<program::Program> programs(const config::Settings& s) {
-  return compile::build_programs(s, *compile::kernels_of(s));
+  return compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
 }
 
 config::Settings model_of(const std::string& family, const std::string& layout, int64_t layers = 4) {

@@ -26,7 +26,7 @@ class Damaged : public testing::Test {
 
   static Program build() {
     const config::Settings s = small_model("llama", "fp32");
-    return compile::build_program(s, *compile::kernels_of(s));
+    return compile::only_stage(compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}));
   }
 
   Body& body(std::string_view name) {
@@ -169,7 +169,7 @@ TEST_F(Damaged, TwoOutputsInOnePlace) {
 TEST_F(Damaged, AWorkspaceUnderAnOutput) {
   config::Settings s = small_model("llama", "fp32");
   s.parallel.device = "cpu";
-  p = compile::build_program(s, *compile::kernels_of(s));
+  p = compile::only_stage(compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}));
   const Body& b = body("forward.first");
   for (size_t at = 0; at < b.instructions.size(); ++at) {
     const Instruction& i = b.instructions[at];
@@ -197,7 +197,7 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
   s.parallel.threads = 2;
   for (const std::string dtype : {"fp32", "bf16"}) {
     s.train.dtype = dtype;
-    const Program p = compile::build_program(s, *compile::kernels_of(s));
+    const Program p = compile::only_stage(compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}));
     int64_t weights = 0;
     for (const program::StateInfo& info : p.states)
       if (info.kind == program::StateKind::weight) weights += info.whole.shape.elements();

@@ -74,13 +74,12 @@ inline std::string step_word(const program::CallList& l) {
 // A training run by its settings, or by another plan than they say.
 inline std::vector<program::Program> training_programs(const config::Settings& s,
                                                        const std::optional<plan::Plan>& plan) {
-  return compile::build_programs(s, *compile::kernels_of(s), plan ? *plan : compile::plan_of(s));
+  return compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .plan = plan ? &*plan : nullptr});
 }
 
 // Evaluation or generation.
 inline std::vector<program::Program> model_programs(const config::Settings& s, const models::Graphs& graphs) {
-  return compile::build_programs(graphs, plan::plan_from(s.parallel), *compile::kernels_of(s),
-                                 static_cast<int>(s.parallel.threads));
+  return compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .graphs = &graphs});
 }
 
 }  // namespace kintsugi::tests

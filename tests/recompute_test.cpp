@@ -104,7 +104,7 @@ int64_t kept_bytes(const config::Settings& s, const Recompute& how) {
 
 Program lowered(const config::Settings& s, const Recompute& how) {
   const auto kernels = compile::kernels_of(s);
-  return compile::build_program(with(s, how), *kernels);
+  return compile::only_stage(compile::compile({.settings = with(s, how), .kernels = *kernels}));
 }
 
 const program::Body& body(const Program& p, std::string_view name) {

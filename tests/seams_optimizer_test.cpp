@@ -98,7 +98,8 @@ std::vector<program::Program> programs_of(config::Settings s, const std::string&
                                           const kernels::KernelSet& kernels) {
   set_layout(s, parallel);
   s.train.micro_batch = s.train.global_batch / s.parallel.data;
-  return compile::build_programs(s, models::build_training(s, kCountedSigns, table()), kernels, compile::plan_of(s));
+  const models::Graphs graphs = models::build_training(s, kCountedSigns, table());
+  return compile::compile({.settings = s, .kernels = kernels, .graphs = &graphs});
 }
 
 bool is_frozen(const std::string& name) {

@@ -58,7 +58,9 @@ struct Texts {
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor = std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, 1), *kernels, team);
+    auto executor = std::make_unique<run::Executor>(
+        compile::only_stage(compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = 1})),
+        *kernels, team);
     grow_weights(*executor);
     return executor;
   }

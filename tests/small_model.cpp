@@ -69,7 +69,7 @@ Machine::Machine(const config::Settings& settings, std::unique_ptr<kernels::Kern
     : s(settings),
       kernels(given ? std::move(given) : compile::kernels_of(s)),
       team(static_cast<int>(s.parallel.threads)),
-      executor(compile::build_program(s, *kernels), *kernels, team) {
+      executor(compile::only_stage(compile::compile({.settings = s, .kernels = *kernels})), *kernels, team) {
   executor.initialize(s.train.seed);
 }
 

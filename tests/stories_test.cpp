@@ -45,8 +45,10 @@ class Stories : public testing::TestWithParam<StoriesCase> {
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor =
-        std::make_unique<run::Executor>(compile::build_program(graphs, *kernels, team->size()), *kernels, *team);
+    auto executor = std::make_unique<run::Executor>(
+        compile::only_stage(
+            compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = team->size()})),
+        *kernels, *team);
     checkpoint::load_states(*executor, *folder, checkpoint::Load::weights);
     return executor;
   }

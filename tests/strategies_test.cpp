@@ -30,7 +30,7 @@ void expect_as_lowered(const compile::StrategyCosts& row, const std::string& lay
   config::Settings s = model();
   set_layout(s, layout);
   s.train.micro_batch = micro_batch;
-  const program::Program p = compile::build_program(s, *compile::kernels_of(s));
+  const program::Program p = compile::only_stage(compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}));
   double sent = 0;
   int64_t calls = 0;
   for (const program::Traffic& t : program::traffic(p, program::Step::train)) {
@@ -75,7 +75,7 @@ TEST(StrategyCosts, APipelineIsItsLargestStage) {
   s.train.micro_batch = 4;
   double flops = 0, sent = 0;
   int64_t bytes = 0;
-  for (const program::Program& p : compile::build_programs(s, *compile::kernels_of(s))) {
+  for (const program::Program& p : compile::compile({.settings = s, .kernels = *compile::kernels_of(s)})) {
     double mine = 0;
     for (const program::Traffic& t : program::traffic(p, program::Step::train)) mine += t.total();
     flops = std::max(flops, p.flops(program::Step::train));

@@ -27,7 +27,7 @@ class UnderWay : public testing::Test {
     config::Settings s = pipeline_model("gpt", "fp32");
     set_layout(s, "pipe=2 data=2");
     s.train.micro_batch = 1;
-    stages = compile::build_programs(s, *compile::kernels_of(s));
+    stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   }
 
   Program& p() { return stages[0]; }

@@ -31,7 +31,7 @@ Program program_of(const std::string& family, const std::string& layout) {
   s.train.global_batch = 12;
   s.train.micro_batch = 2;
   set_layout(s, layout);
-  return compile::build_program(s, *compile::kernels_of(s));
+  return compile::only_stage(compile::compile({.settings = s, .kernels = *compile::kernels_of(s)}));
 }
 
 std::string error_of_ranks(const std::vector<const Program*>& programs) {

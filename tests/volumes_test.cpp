@@ -55,7 +55,7 @@ Program lowered(config::Settings s, const std::string& parallel, int64_t micro_b
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
   const auto kernels = compile::kernels_of(s);
-  Program p = compile::build_program(s, *kernels);
+  Program p = compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
   expect_sizes(p);
   return p;
 }

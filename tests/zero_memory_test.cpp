@@ -31,7 +31,7 @@ Program lowered(config::Settings s, const std::string& parallel, int64_t micro_b
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
   const auto kernels = compile::kernels_of(s);
-  return compile::build_program(s, *kernels);
+  return compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
 }
 
 // Bytes of the states of a kind on a rank, each buffer once.

@@ -305,7 +305,7 @@ void train_some(const config::Settings& s, int steps) {
   const int64_t before = used(kernels->device());
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   say("device opened after", age(), "s");
-  std::vector<program::Program> programs = compile::checked_programs(s, *kernels);
+  std::vector<program::Program> programs = compile::compile({.settings = s, .kernels = *kernels});
   say("program made after", age(), "s");
   run::Executor executor(compile::program_of_rank(std::move(programs), 0), *kernels, team);
   say("bound after", age(), "s");
@@ -361,7 +361,9 @@ void decode_some(const config::Settings& s, int count) {
   const auto kernels = compile::kernels_to_run(s);
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   const models::Graphs graphs = models::build_generation(s, 1, std::min<int64_t>(16, s.model.context), s.model.context);
-  run::Executor executor(compile::program_of_rank(compile::checked_programs(graphs, s, *kernels), 0), *kernels, team);
+  run::Executor executor(
+      compile::program_of_rank(compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs}), 0), *kernels,
+      team);
   executor.initialize(s.train.seed, false);
   double bytes = 0, table = 0;
   for (const program::StateInfo& state : executor.program().states) {

@@ -26,7 +26,7 @@ class MeasuresKernels : public testing::TestWithParam<std::string> {};
 
 TEST_P(MeasuresKernels, OfEachInstruction) {
   const config::Settings s = run(GetParam());
-  const auto programs = compile::checked_programs(s, *compile::kernels_of(s));
+  const auto programs = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   simulate::Cluster cluster = describe_machine({.ranks = 2, .threads = 1}, {{2, 1e10, 1e10, 1e10}});
   cluster.storage_bandwidth = 1e9;
   add_kernels(cluster, measure_kernels({.settings = s, .stages = programs, .steps = 1}));
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MeasuresKernels,
 
 TEST(MeasureKernels, RefusesDevicesThatItCannotTime) {
   config::Settings s = run("");
-  const auto programs = compile::checked_programs(s, *compile::kernels_of(s));
+  const auto programs = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   s.parallel.device = "emulated";
   try {
     measure_kernels({.settings = s, .stages = programs});

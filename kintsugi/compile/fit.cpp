@@ -26,7 +26,7 @@ int64_t most_of(const std::vector<Program>& stages) {
 // The need of the rank that needs most; nothing if the model cannot be trained so.
 std::optional<int64_t> bytes_of(const Settings& s) {
   try {
-    return most_of(checked_programs(s, *kernels_of(s)));
+    return most_of(compile({.settings = s, .kernels = *kernels_of(s)}));
   } catch (const base::UserError&) {
     return std::nullopt;
   }

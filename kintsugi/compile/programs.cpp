@@ -29,7 +29,7 @@ lower::Recompute recompute_of(const config::Parallel& p) {
     case config::Recomputed::layers:
       return {What::full, p.recompute_every};
   }
-  throw base::InternalError("build", "recompute \"{}\" was not checked", p.recompute);
+  throw base::InternalError("compile", "recompute \"{}\" was not checked", p.recompute);
 }
 
 lower::Offload offload_of(const config::Parallel& p) {
@@ -41,27 +41,25 @@ const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
   return g ? &*g : nullptr;
 }
 
-std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const kernels::KernelSet& kernels,
-                             const plan::Plan& plan, const lower::Dump& dump,
-                             lower::Extent extent = lower::Extent::verified) {
-  if (extent == lower::Extent::timed) {
-    graphs.evaluate.reset();
-    graphs.sample.reset();
-  }
-  graphs.micro = lower::recompute(*std::move(graphs.micro), recompute_of(s.parallel), static_cast<int>(s.model.layers));
+std::vector<Program> lower_training(const Request& r, const models::Graphs& graphs, const plan::Plan& plan,
+                                    int threads) {
+  const Settings& s = r.settings;
+  const graph::Graph micro =
+      lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
+  const bool timed = r.extent == lower::Extent::timed;
   return lower::lower({.states = *graphs.states,
-                       .micro = &*graphs.micro,
+                       .micro = &micro,
                        .update = &*graphs.update,
-                       .evaluate = pointer_to(graphs.evaluate),
-                       .sample = pointer_to(graphs.sample),
+                       .evaluate = timed ? nullptr : pointer_to(graphs.evaluate),
+                       .sample = timed ? nullptr : pointer_to(graphs.sample),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
-                       .kernels = kernels,
-                       .threads = static_cast<int>(s.parallel.threads),
+                       .kernels = r.kernels,
+                       .threads = threads,
                        .offload = offload_of(s.parallel),
                        .sums_in_rank_order = s.train.reproducible > 0,
-                       .extent = extent},
-                      dump);
+                       .extent = r.extent},
+                      r.dump);
 }
 
 }  // namespace
@@ -146,60 +144,28 @@ std::vector<double> layer_flops(const Settings& s, const graph::Graph& micro) {
                             layers);
 }
 
-std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
-  return build_programs(s, kernels, plan_of(s), dump);
-}
-
-std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,
-                                    const lower::Dump& dump) {
-  return lowered(s, models::build_training(s), kernels, plan, dump);
-}
-
-std::vector<Program> build_programs(const Settings& s, models::Graphs training, const kernels::KernelSet& kernels,
-                                    const plan::Plan& plan, lower::Extent extent) {
-  return lowered(s, std::move(training), kernels, plan, {}, extent);
-}
-
-std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
-                                    const kernels::KernelSet& kernels, int threads) {
+std::vector<Program> compile(const Request& request) {
+  const Settings& s = request.settings;
+  const bool trains = !request.graphs || request.graphs->micro;
+  const plan::Plan plan = request.plan ? *request.plan : trains ? plan_of(s) : plan::plan_from(s.parallel);
+  const int threads = request.threads > 0 ? request.threads : static_cast<int>(s.parallel.threads);
+  models::Graphs made;
+  if (!request.graphs) made = models::build_training(s);
+  const models::Graphs& graphs = request.graphs ? *request.graphs : made;
+  if (!request.plan) plan::check_plan(plan, dims_of(graphs));
+  if (trains) return lower_training(request, graphs, plan, threads);
   return lower::lower({.states = *graphs.states,
                        .evaluate = pointer_to(graphs.evaluate),
                        .prefill = pointer_to(graphs.prefill),
                        .score = pointer_to(graphs.score),
                        .decode = pointer_to(graphs.decode),
                        .micro_batches = plan.stages()},  // no schedule of training takes fewer
-                      {.plan = plan, .kernels = kernels, .threads = threads});
+                      {.plan = plan, .kernels = request.kernels, .threads = threads, .extent = request.extent});
 }
 
-std::vector<Program> checked_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
-  const plan::Plan plan = plan_of(s);
-  models::Graphs graphs = models::build_training(s);
-  plan::check_plan(plan, dims_of(graphs));
-  return lowered(s, std::move(graphs), kernels, plan, dump);
-}
-
-std::vector<Program> unverified_programs(const Settings& s, const kernels::KernelSet& kernels, lower::Extent extent) {
-  const plan::Plan plan = plan_of(s);
-  models::Graphs graphs = models::build_training(s);
-  plan::check_plan(plan, dims_of(graphs));
-  return lowered(s, std::move(graphs), kernels, plan, {}, extent);
-}
-
-std::vector<Program> checked_programs(const models::Graphs& graphs, const Settings& s,
-                                      const kernels::KernelSet& kernels) {
-  const plan::Plan plan = plan::plan_from(s.parallel);
-  plan::check_plan(plan, dims_of(graphs));
-  return build_programs(graphs, plan, kernels, static_cast<int>(s.parallel.threads));
-}
-
-Program build_program(const Settings& s, const kernels::KernelSet& kernels) {
-  std::vector<Program> stages = build_programs(s, kernels);
-  base::require(stages.size() == 1, "build", "{} stages have {} programs", stages.size(), stages.size());
+Program only_stage(std::vector<Program> stages) {
+  base::require(stages.size() == 1, "compile", "{} stages have {} programs", stages.size(), stages.size());
   return std::move(stages[0]);
-}
-
-Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads) {
-  return std::move(build_programs(graphs, plan::plan_from({}), kernels, threads)[0]);
 }
 
 Program program_of_rank(std::vector<Program> stages, int rank) {

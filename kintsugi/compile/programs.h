@@ -50,35 +50,23 @@ std::vector<double> layer_flops(const config::Settings& settings);
 // The same, of the graph of a micro-batch that was made already.
 std::vector<double> layer_flops(const config::Settings& settings, const graph::Graph& micro);
 
-// Training: micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
-// `plan`: used instead of that of the settings.
-std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
-                                             const lower::Dump& dump = {});
-std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
-                                             const plan::Plan& plan, const lower::Dump& dump = {});
+// What to compile. The settings are resolved and have a vocabulary; what is pointed to outlives the call.
+struct Request {
+  const config::Settings& settings;
+  const kernels::KernelSet& kernels;
+  const models::Graphs* graphs = nullptr;  // null: a training step of the settings, with its evaluation
+  const plan::Plan* plan = nullptr;        // null: plan_of(settings), of graphs without a training step plan_from()
+  int threads = 0;                         // of a rank; 0: parallel.threads
+  lower::Extent extent = lower::Extent::verified;  // programs that are only timed cannot evaluate
+  lower::Dump dump = {};                           // called after each pass of a training step
+};
 
-// The same for graphs of a training step.
-std::vector<program::Program> build_programs(const config::Settings& settings, models::Graphs training,
-                                             const kernels::KernelSet& kernels, const plan::Plan& plan,
-                                             lower::Extent extent = lower::Extent::verified);
+// The programs of all stages, in order. UserError of plan::check_plan unless the plan divides the dims of the model;
+// a plan that the request names is not checked.
+std::vector<program::Program> compile(const Request& request);
 
-// Evaluation or generation, for the given graphs.
-std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
-                                             const kernels::KernelSet& kernels, int threads);
-
-// The same, but first checks the plan of the settings against the model: UserError of plan::check_plan if it does not
-// fit. For evaluation and generation `settings` are those that the graphs were built from.
-std::vector<program::Program> checked_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
-                                               const lower::Dump& dump = {});
-// Of training, not verified. Those that are only timed cannot evaluate.
-std::vector<program::Program> unverified_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
-                                                  lower::Extent extent);
-std::vector<program::Program> checked_programs(const models::Graphs& graphs, const config::Settings& settings,
-                                               const kernels::KernelSet& kernels);
-
-// The program of all ranks, if the plan has one stage; the second form compiles graphs for one rank.
-program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels);
-program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads);
+// The program of a plan with one stage. InternalError if there are several.
+program::Program only_stage(std::vector<program::Program> stages);
 
 // The program that a rank runs: that of its stage.
 program::Program program_of_rank(std::vector<program::Program> stages, int rank);

@@ -39,7 +39,7 @@ StrategyCosts measure(std::string_view name, config::Settings s, const config::P
     s.train.micro_batch = samples_of_rank(s.train, config::data_ranks(parallel), samples);
     costs.passes = micro_batches(s);
     // Over stages, the largest of each number.
-    for (const program::Program& p : checked_programs(s, *kernels_of(s))) {
+    for (const program::Program& p : compile({.settings = s, .kernels = *kernels_of(s)})) {
       int64_t calls = 0;
       double sent = 0;
       for (const program::Traffic& t : program::traffic(p, program::Step::train)) {

@@ -26,15 +26,16 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
     settings_ = settings_now(saved_.settings(), layout, dtype);
     kernels_ = compile::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())
-      tokenizer_ = text::with_begin_of_texts(
-          text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string()),
-          config::begins_samples(settings_) ? settings_.data.first_token : -1);
+      tokenizer_ =
+          text::with_begin_of_texts(text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string()),
+                                    config::begins_samples(settings_) ? settings_.data.first_token : -1);
   });
 }
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {
   std::vector<program::Program> stages;
-  comm::together(*all_, [&] { stages = compile::checked_programs(graphs, settings_, *kernels_); });
+  comm::together(*all_,
+                 [&] { stages = compile::compile({.settings = settings_, .kernels = *kernels_, .graphs = &graphs}); });
   run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
   program::Program program = compile::program_of_rank(std::move(stages), world_.rank());
@@ -45,9 +46,9 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
                             base::format_bytes(bytes),
                             graphs.decode ? "a smaller --context" : "a smaller --batch or --sequence");
   });
-  auto executor = make_executor(
-      std::move(program), *kernels_, team_,
-      run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
+  auto executor =
+      make_executor(std::move(program), *kernels_, team_,
+                    run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;
 }

@@ -107,7 +107,7 @@ std::vector<Layout> layouts(int number) {
 std::vector<program::Program> programs(const Layout& layout, lower::Extent extent) {
   const config::Settings settings =
       config::resolve(config::read_text(layout.text(), "run.toml", models::catalog()), 1).settings;
-  return compile::unverified_programs(settings, *compile::kernels_of(settings), extent);
+  return compile::compile({.settings = settings, .kernels = *compile::kernels_of(settings), .extent = extent});
 }
 
 double seconds(const std::vector<program::Program>& programs, const Cluster& cluster) {

@@ -356,7 +356,7 @@ std::optional<Tried> time_candidate(const Settings& settings, const Candidate& c
   const Settings s = settings_of(settings, candidate);
   try {
     const std::vector<program::Program> programs =
-        compile::unverified_programs(s, *compile::kernels_of(s), lower::Extent::timed);
+        compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .extent = lower::Extent::timed});
     return Tried{.candidate = candidate,
                  .time = simulate::simulate(programs, cluster, simulate::softwares().front()),
                  .work = simulate::work_of(programs)};
@@ -368,7 +368,8 @@ std::optional<Tried> time_candidate(const Settings& settings, const Candidate& c
 int64_t bytes_of(const Settings& settings, const Candidate& candidate) {
   const Settings s = settings_of(settings, candidate);
   int64_t bytes = 0;
-  for (const program::Program& p : compile::unverified_programs(s, *compile::kernels_of(s), lower::Extent::placed))
+  for (const program::Program& p :
+       compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .extent = lower::Extent::placed}))
     bytes = std::max(bytes, p.bytes());
   return bytes;
 }
@@ -378,7 +379,7 @@ std::optional<Tried> try_candidate(const Settings& settings, const Candidate& ca
   const Settings s = settings_of(settings, candidate);
   std::vector<program::Program> programs;
   try {
-    programs = compile::checked_programs(s, *compile::kernels_of(s));
+    programs = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   } catch (const base::UserError&) {
     return std::nullopt;
   }

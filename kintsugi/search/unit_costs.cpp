@@ -391,8 +391,11 @@ FewLayers few_layers(const Settings& settings, const Candidate& c) {
   plan::check_plan(plan, compile::dims_of(graphs));
   std::vector<double> flops = compile::layer_flops(s, *graphs.micro);
   for (double& f : flops) f /= static_cast<double>(config::data_ranks(s.parallel));  // of one replica
-  std::vector<Program> programs =
-      compile::build_programs(s, std::move(graphs), *compile::kernels_of(s), plan, lower::Extent::timed);
+  std::vector<Program> programs = compile::compile({.settings = s,
+                                                    .kernels = *compile::kernels_of(s),
+                                                    .graphs = &graphs,
+                                                    .plan = &plan,
+                                                    .extent = lower::Extent::timed});
   return {.program = std::move(programs[0]), .flops = std::move(flops)};
 }
 

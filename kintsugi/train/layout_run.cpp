@@ -20,9 +20,10 @@ namespace kintsugi::train {
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
                      const comm::MakeWorlds& make_worlds, models::Logits logits, models::BuildTrunk build)
     : settings_(settings), parts_(parts_of(settings)), kernels_(compile::kernels_to_run(settings)) {
+  const models::Graphs graphs = models::build_training(settings_, logits, build);
+  const plan::Plan used = plan ? *plan : compile::plan_of(settings_);
   std::vector<program::Program> stages =
-      compile::build_programs(settings_, models::build_training(settings_, logits, build), *kernels_,
-                              plan ? *plan : compile::plan_of(settings_));
+      compile::compile({.settings = settings_, .kernels = *kernels_, .graphs = &graphs, .plan = &used});
   if (!build) evaluate::require_inputs(stages, program::Step::train, parts_);
   if (damage)
     for (program::Program& p : stages) damage(p);

@@ -48,7 +48,8 @@ void open_data(Rank& rank) {
 // The programs of all stages, after checking that all ranks have the same and enough memory.
 std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& options) {
   std::vector<Program> stages;
-  comm::together(*rank.all, [&] { stages = compile::checked_programs(rank.settings(), *rank.kernels); });
+  comm::together(*rank.all,
+                 [&] { stages = compile::compile({.settings = rank.settings(), .kernels = *rank.kernels}); });
   require_memory(rank.settings(), stages, machine_of(rank.settings(), rank.kernels->device()), *rank.all, options.now);
   run::require_same_programs(*rank.all, "train", stages);
   return stages;
