@@ -91,4 +91,55 @@ TEST_F(DocumentTokens, AreThoseThatAreNamed) {
       << unknown.err;
 }
 
+// Samples of training may begin with a token that no document does: so do prompts, evaluation and the folder.
+TEST_F(DocumentTokens, BeginSamples) {
+  prepare("");
+  std::string run = base::read_file(folder / "run.toml");
+  run.replace(run.find("[data]\n"), 7, "[data]\nbegin_samples = true\n");
+  std::ofstream(folder / "run.toml") << run;
+  EXPECT_NE(written().find("one two three"), std::string::npos);
+  EXPECT_EQ(base::read_file(folder / "hf/tokenizer.json").find("\"post_processor\":null"), std::string::npos);
+  EXPECT_NE(base::read_file(folder / "hf/generation_config.json").find("\"bos_token_id\": 0"), std::string::npos);
+  EXPECT_NE(base::read_file(folder / "run/config.toml").find("first_token = 0"), std::string::npos);
+  const auto loss = [&](const std::string& model) {
+    const std::string out = run_kintsugi(folder.path(), "evaluate " + model + " --data corpus/train --sequence 8").out;
+    return out.substr(std::min(out.find("data"), out.size()));
+  };
+  EXPECT_NE(loss("run").find(" tokens\nloss "), std::string::npos) << loss("run");
+  EXPECT_EQ(loss("run"), loss("hf"));
+  // With and without the token the first word of a sample is predicted from another one.
+  run.erase(run.find("begin_samples = true\n"), 21);
+  run.replace(run.find("\"run\""), 5, "\"other\"");
+  std::ofstream(folder / "other.toml") << run;
+  EXPECT_EQ(run_kintsugi(folder.path(), "train other.toml").code, 0);
+  EXPECT_NE(loss("run"), loss("other"));
+}
+
+// Documents of one token, kept apart, have nothing to predict.
+TEST_F(DocumentTokens, NothingHasALabel) {
+  fs::create_directory(folder / "bare");
+  std::ofstream(folder / "bare/tokenizer.json") << kTokenizer;
+  std::ofstream texts(folder / "words.jsonl");
+  for (int i = 0; i < 60; ++i) texts << R"({"text":"one"})" << '\n';
+  texts.close();
+  ASSERT_EQ(run_kintsugi(folder.path(), "prepare words.jsonl --field text --tokenizer bare --output words").code, 0);
+  std::string run = base::read_file(folder / "run.toml");
+  run.replace(run.find("corpus/train\""), 13,
+              "words/train\"\nvalidation = \"words/validation\"\nreset_at_document = true");
+  run.replace(run.find("steps = 60"), 10, "steps = 2");
+  run.replace(run.find("sequence = 8"), 12, "sequence = 4");
+  std::ofstream(folder / "run.toml") << run;
+  const Ended trained = run_kintsugi(folder.path(), "train run.toml");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  const std::string all = trained.out + trained.err;
+  EXPECT_NE(all.find("step 1: nothing of the batch has a label, so the loss is 0 and no update is made"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find("none of its samples has a label"), std::string::npos) << all;
+  EXPECT_EQ(all.find("nan"), std::string::npos) << all;
+  const Ended evaluated = run_kintsugi(folder.path(), "evaluate run --data words/train");
+  EXPECT_EQ(evaluated.code, 1) << evaluated.out;
+  EXPECT_NE(evaluated.err.find("has a label"), std::string::npos) << evaluated.err;
+}
+
 }  // namespace kintsugi::tests::document_tokens_test

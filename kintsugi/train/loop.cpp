@@ -8,6 +8,7 @@
 #include <cmath>
 #include <deque>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/base/processor.h"
@@ -186,18 +187,20 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
   std::vector<double> made(names.size());
   rank.executor->answer(made);
   Metrics metrics;
-  metrics.loss = made[0] / made[1];
+  metrics.unlabelled = made[1] == 0.0;
+  const double count = metrics.unlabelled ? 1.0 : made[1];
+  metrics.loss = made[0] / count;
   for (size_t i = read_of(s).size(); i < names.size(); ++i)
-    metrics.further.push_back({std::string(names[i].substr(models::kFurtherLoss.size())), made[i] / made[1]});
+    metrics.further.push_back({std::string(names[i].substr(models::kFurtherLoss.size())), made[i] / count});
   metrics.experts = expert_use(*rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
-  metrics.gradient_norm = made[2];
+  metrics.gradient_norm = metrics.unlabelled ? 0.0 : made[2];
   const bool updated = made[3] != 0.0;
   // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
-  if (!std::isfinite(metrics.loss) || (!updated && !scales_loss(s)))
+  if (!std::isfinite(metrics.loss) || (!updated && !scales_loss(s) && !metrics.unlabelled))
     fail_not_finite(rank, inputs, saver, progress, step, metrics.loss);
   if (scales_loss(s))
-    metrics.scaling = {{.scale = made[5], .skipped = step + 1 - std::llround(made[4]), .skips = !updated}};
+    metrics.scaling = {{.scale = made[5], .skipped = step + 1 - std::llround(made[4]), .skips = !updated && !metrics.unlabelled}};
   return metrics;
 }
 
@@ -314,7 +317,13 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
     if (!loss) return false;
     before += samples;
     sum.add(*loss);
-    if (!file.domain.empty()) domains.push_back({file.domain, loss->mean()});
+    if (!file.domain.empty() && loss->count > 0) domains.push_back({file.domain, loss->mean()});
+  }
+  if (sum.count == 0) {
+    if (options.observer)
+      options.observer->note(
+          fmt::format("validation after step {}: none of its samples has a label, so there is no loss", progress.step));
+    return true;
   }
   m.validation_loss = sum.mean();
   if (sum.top1) m.top1 = *sum.top1 / sum.count;
@@ -454,6 +463,9 @@ class Steps {
       skipped_ = m.scaling && m.scaling->skips ? skipped_ + 1 : 0;
       const bool none_made = step == rank_.settings().train.steps && m.scaling && m.scaling->skipped == step;
       if (skipped_ >= kMostSkipped || none_made) fail_skipped(m, skipped_, saver_, progress);
+      if (m.unlabelled && !std::exchange(noted_unlabelled_, true) && options_.observer)
+        options_.observer->note(
+            fmt::format("step {}: nothing of the batch has a label, so the loss is 0 and no update is made", m.step));
       m.seconds = seconds_since(std::max(at, last_end_));
       last_end_ = Clock::now();
       add_rates(rank_, options_.peak_flops, m);
@@ -469,6 +481,7 @@ class Steps {
   std::deque<Begun> begun_;
   std::vector<Metrics> ended_;  // not told of
   int64_t skipped_ = 0;         // updates in a row
+  bool noted_unlabelled_ = false;
   Clock::time_point last_end_ = {};
 };
 

@@ -52,6 +52,7 @@ struct Metrics {
   std::optional<double> top1 = {}, top5 = {};
   double learning_rate = 0;
   double gradient_norm = 0;  // of the mean loss, before clipping
+  bool unlabelled = false;  // no token or sample of the step has a label: loss 0, no update
   int64_t tokens = 0;        // since the run began
   double tokens_per_second = 0;
   double flops_per_second = 0;            // of the program's operations
