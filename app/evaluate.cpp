@@ -132,7 +132,6 @@ Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& 
   return sources;
 }
 
-// What the loss is a mean over.
 // One of what the loss is a mean over.
 std::string_view counted_by(const config::Model& m) {
   switch (config::objective(m)) {

@@ -77,7 +77,12 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::Bat
   fill("types", int32_t{}, [&](size_t i, size_t) { return late(i) ? 1 : 0; });
   fill("classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 3) - 1; });
   fill("weights", float{}, [&](size_t i, size_t) { return 1 + i % 3; });
-  fill("images", uint8_t{}, [&](size_t i, size_t) { return word(i) % 256; });
+  fill("pixel_classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 4) - 1; });
+  if (s.model.image_dtype == "fp32") {
+    fill("images", float{}, [&](size_t i, size_t) { return static_cast<float>(word(i) % 1000) / 500 - 1; });
+  } else {
+    fill("images", uint8_t{}, [&](size_t i, size_t) { return word(i) % 256; });
+  }
   for (const std::string_view name : {"features", "targets"})
     fill(name, float{}, [&](size_t i, size_t size) { return static_cast<float>(word(i + size) % 1000) / 500 - 1; });
 }

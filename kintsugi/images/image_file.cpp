@@ -65,7 +65,7 @@ ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::p
   const bool records = std::ranges::any_of(kCifars, [&](const Cifar& c) { return bytes_->size() % c.record() == 0; });
   if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records))
     open_arrays(labels);
-  else if (labels.empty() && kind == LabelKind::classes)
+  else if (labels.empty() && (kind == LabelKind::classes || kind == LabelKind::none))
     open_cifar();
   else if (labels.empty())
     fail(path, "holds a class of each image; the objective of the model needs npy files");
@@ -143,6 +143,7 @@ void ImageFile::open_arrays(const std::filesystem::path& labels) {
 }
 
 void ImageFile::open_label_file(const std::filesystem::path& given) {
+  if (kind_ == LabelKind::none) return;
   labels_path_ = given;
   if (given.empty()) {
     const std::string name = path().filename().string();
@@ -164,6 +165,8 @@ void ImageFile::open_label_file(const std::filesystem::path& given) {
       return read_numbers(file);
     case LabelKind::pixels:
       return open_classes_of_pixels(file);
+    case LabelKind::none:
+      return;
   }
 }
 

@@ -24,8 +24,8 @@
 namespace kintsugi::images {
 
 // What the labels of images are: a class of each image; numbers of each; a class of each pixel, uint8, where 255 is
-// none.
-enum class LabelKind : uint8_t { classes, numbers, pixels };
+// none. Without labels (`none`) those that a file has itself are read all the same.
+enum class LabelKind : uint8_t { classes, numbers, pixels, none };
 
 class ImageFile {
  public:
@@ -52,7 +52,7 @@ class ImageFile {
   int64_t classes() const { return classes_; }  // of the format, or the largest label plus one
   int64_t numbers() const { return numbers_; }  // of an image, where labels are numbers
 
-  int32_t label(int64_t i) const { return labels_[static_cast<size_t>(i)]; }
+  int32_t label(int64_t i) const { return labels_.empty() ? -1 : labels_[static_cast<size_t>(i)]; }  // -1: unknown
   std::span<const float> numbers_of(int64_t i) const {
     return std::span(targets_).subspan(static_cast<size_t>(i * numbers_), static_cast<size_t>(numbers_));
   }

@@ -164,4 +164,57 @@ TEST(ImageSet, JoinsFilesOfOneSize) {
   EXPECT_NE(error_of([&] { const ImageSet set({folder / "set", folder / "small.npy"}, "", Use::train); }), "no error");
 }
 
+TEST(ImageFile, ReadsVolumesWithNumbers) {
+  const TestFolder folder;
+  std::string elements;
+  for (float x = 0; x < 2 * 2 * 3 * 4 * 5; ++x) elements.append(reinterpret_cast<const char*>(&x), 4);
+  folder.write("x.npy", npy_file("<f4", "(2, 2, 3, 4, 5)", elements));
+  folder.write("y.csv", "1,2\n3,4\n");
+  const ImageFile file(folder / "x.npy", folder / "y.csv", LabelKind::numbers);
+  EXPECT_EQ(file.size(), 2);
+  EXPECT_EQ((std::vector<int64_t>{file.channels(), file.depth(), file.height(), file.width(), file.numbers()}),
+            (std::vector<int64_t>{2, 3, 4, 5, 2}));
+  EXPECT_EQ(file.numbers_of(1)[0], 3.0f);
+  std::vector<float> image(120);
+  file.read(1, std::as_writable_bytes(std::span(image)));
+  EXPECT_EQ(image[0], 120.0f);
+  EXPECT_EQ(image[119], 239.0f);
+  folder.write("short.csv", "1,2\n");
+  EXPECT_NE(error_of([&] {
+              const ImageFile bad(folder / "x.npy", folder / "short.csv", LabelKind::numbers);
+            }).find("has numbers of 1 images"),
+            std::string::npos);
+}
+
+// Volumes with channels last are read with their channels first.
+TEST(ImageFile, ReadsChannelsLastOfVolumes) {
+  const TestFolder folder;
+  folder.write("x.npy", npy_file("|u1", "(1, 5, 6, 7, 2)", test_pixels(0, 420)));
+  const ImageFile file(folder / "x.npy", "", LabelKind::none);
+  EXPECT_EQ((std::vector<int64_t>{file.channels(), file.depth(), file.height(), file.width()}),
+            (std::vector<int64_t>{2, 5, 6, 7}));
+  EXPECT_EQ(file.label(0), -1);
+  const std::vector<uint8_t> bytes = image(file, 0);
+  for (int64_t i = 0; i < 210; ++i) {
+    ASSERT_EQ(bytes[static_cast<size_t>(i)], test_pixel(0, 2 * i)) << i;
+    ASSERT_EQ(bytes[static_cast<size_t>(210 + i)], test_pixel(0, 2 * i + 1)) << i;
+  }
+}
+
+TEST(ImageFile, ReadsClassesOfPixels) {
+  const TestFolder folder;
+  folder.write("x.npy", npy_file("|u1", "(2, 2, 3)", test_pixels(0, 12)));
+  folder.write("y.npy", npy_file("|u1", "(2, 2, 3)", std::string("\0\1\2\0\1\2\3\0\xff\1\1\1", 12)));
+  const ImageFile file(folder / "x.npy", folder / "y.npy", LabelKind::pixels);
+  EXPECT_EQ(file.classes(), 4);
+  std::vector<int32_t> classes(6);
+  file.read_classes(1, classes);
+  EXPECT_EQ(classes, (std::vector<int32_t>{3, 0, -1, 1, 1, 1}));
+  folder.write("other.npy", npy_file("|u1", "(2, 3, 2)", std::string(12, '\0')));
+  EXPECT_NE(error_of([&] {
+              const ImageFile bad(folder / "x.npy", folder / "other.npy", LabelKind::pixels);
+            }).find("other.npy\" holds [2 3 2] of |u1; the classes of pixels of"),
+            std::string::npos);
+}
+
 }  // namespace kintsugi::images::image_file_test

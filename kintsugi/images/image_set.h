@@ -39,7 +39,7 @@ class ImageSet {
   // "3 x 32 x 32 of uint8"
   std::string size_text() const;
 
-  int32_t label(int64_t i) const;
+  int32_t label(int64_t i) const;  // -1: unknown
   std::span<const float> numbers_of(int64_t i) const;
   void read_classes(int64_t i, std::span<int32_t> to) const;
   void read(int64_t i, std::span<std::byte> to) const;  // as ImageFile

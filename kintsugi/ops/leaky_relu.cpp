@@ -4,20 +4,16 @@
 namespace kintsugi::ops {
 
 OpRow leaky_relu() {
-  OpRow row = unary(
+  return unary(
       "leaky_relu",
       [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
         return {g.op("leaky_relu_grad", {op.in("x"), dy[0]}, op.attributes)};
       },
       per_element<2>);
-  row.epilogue = graph::Epilogue::none;
-  return row;
 }
 
 OpRow leaky_relu_grad() {
-  OpRow row = unary_grad("leaky_relu_grad", "leaky_relu", per_element<2>);
-  row.epilogue = graph::Epilogue::none;
-  return row;
+  return unary_grad("leaky_relu_grad", "leaky_relu", per_element<2>);
 }
 
 }  // namespace kintsugi::ops

@@ -84,6 +84,8 @@ ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOpt
     case images::LabelKind::numbers:
       parts_.push_back(targets_part(set_->numbers()));
       break;
+    case images::LabelKind::none:
+      break;
     case images::LabelKind::pixels:
       parts_.insert(parts_.end(), {pixel_classes_part(set_->depth(), set_->height(), set_->width()), weights_part()});
       break;

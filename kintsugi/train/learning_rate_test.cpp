@@ -45,4 +45,15 @@ TEST(LearningRate, GrowsWithTheBatch) {
   EXPECT_NEAR(learning_rate(t, 200), 2e-3, 1e-12);
 }
 
+TEST(LearningRate, Steps) {
+  config::Train t = settings("step");
+  t.decay_every = 1000;
+  t.decay_factor = 0.5;
+  EXPECT_NEAR(learning_rate(t, 99), 1e-3 * 100 / 101, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 999), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 1000), 5e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 3500), 1.25e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 9999), 1e-4, 1e-12);  // min_learning_rate
+}
+
 }  // namespace kintsugi::train::learning_rate_test

@@ -115,4 +115,19 @@ TEST(CpuBatchNorm, StatisticsOfAMeanFarFromZero) {
   });
 }
 
+TEST(CpuClassLoss, OfSmoothedPixels) {
+  const Shape shape = {{"batch", 2}, {"height", 3}, {"width", 5}, {"class", 4}},
+              pixels = {{"batch", 2}, {"height", 3}, {"width", 5}};
+  const Attributes attributes = {{"smoothing", 0.1}};
+  Tensor labels = random_integers(pixels, 2, -1, 4), weights = random_tensor({{"batch", 2}}, DType::f32, 3, 0.5, 2.0),
+         dloss(Shape{}, DType::f64, {0.7});
+  for (DType dtype : kFastTypes) {
+    Tensor logits = random_tensor(shape, dtype, 1);
+    compare({.kind = "class_loss", .attributes = attributes}, {&logits, &labels, &weights},
+            {Tensor(Shape{}, DType::f64), Tensor(Shape{}, DType::f64)});
+    compare({.kind = "class_loss_grad", .attributes = attributes}, {&logits, &labels, &weights, &dloss},
+            {Tensor(shape, dtype)});
+  }
+}
+
 }  // namespace kintsugi::kernels::image_operations_test

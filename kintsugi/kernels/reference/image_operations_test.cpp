@@ -206,4 +206,36 @@ TEST(ReferenceGroupNorm, GradientsThroughTheStatistics) {
   }
 }
 
+// A class of each pixel, with a share of the weight on all classes.
+TEST(ReferenceClassLoss, GradientsOfSmoothedPixels) {
+  const Shape logits = {{"batch", 2}, {"height", 3}, {"width", 2}, {"class", 4}},
+              pixels = {{"batch", 2}, {"height", 3}, {"width", 2}};
+  const Type scalar = {Shape{}, DType::f64};
+  const Attributes attributes = {{"smoothing", 0.1}};
+  GradientCheck check{.forward = {.kind = "class_loss", .attributes = attributes},
+                      .ins = {random_tensor(logits, DType::f64, 1), random_integers(pixels, 2, -1, 4),
+                              random_tensor({{"batch", 2}}, DType::f32, 3, 0.5, 2.0)},
+                      .outs = {scalar, scalar},
+                      .with_respect_to = {0},
+                      .gradients =
+                          [&](auto& ins, auto&, auto& dy) {
+                            std::vector<Tensor> d = {Tensor(logits, DType::f64)};
+                            run_reference({.kind = "class_loss_grad", .attributes = attributes},
+                                          {&ins[0], &ins[1], &ins[2], &dy[0]}, {&d[0]});
+                            return d;
+                          },
+                      .num_cotangents = 1};
+  check_gradient(check);
+}
+
+// log(2) for one of two equal logits, whatever the smoothing; of the others by hand.
+TEST(ReferenceClassLoss, SmoothingByHand) {
+  Tensor logits({{"batch", 2}, {"class", 2}}, DType::f64, {0, 0, 3, 1}), weights({{"batch", 2}}, DType::f32, {1, 1}),
+      loss(Shape{}, DType::f64), count(Shape{}, DType::f64), labels = random_integers({{"batch", 2}}, 1, 0, 1);
+  run_reference({.kind = "class_loss", .attributes = {{"smoothing", 0.2}}}, {&logits, &labels, &weights},
+                {&loss, &count});
+  EXPECT_NEAR(loss.get(0), std::log(2.0) + std::log(std::exp(3.0) + std::exp(1.0)) - 0.8 * 3 - 0.2 * 2, 1e-12);
+  EXPECT_EQ(count.get(0), 2);
+}
+
 }  // namespace kintsugi::kernels::reference::image_operations_test

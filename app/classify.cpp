@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "app/class_table.h"
+#include "app/model_options.h"
+#include "app/progress.h"
+#include "app/standard_streams.h"
+#include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/evaluate/image_outputs.h"
+#include "kintsugi/images/image_set.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/samples/image_samples.h"
+
+namespace kintsugi::app {
+namespace {
+
+struct ClassifyOptions {
+  std::shared_ptr<ModelOptions> model;
+  std::vector<std::string> files;
+  std::string labels;
+  int64_t top = 3, show = 10, batch = 32;
+  bool confusion = false;
+};
+
+// UserError unless the model gives a class to images of that size.
+std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const config::Model& m) {
+  if (!models::reads_images(m) || config::objective(m) != config::Objective::classes)
+    throw base::UserError("classify", "a {} model with the objective \"{}\" gives no classes to images", m.family,
+                          m.objective);
+  const images::LabelKind kind = o.labels.empty() ? images::LabelKind::none : images::LabelKind::classes;
+  auto set = std::make_shared<const images::ImageSet>(
+      std::vector<std::filesystem::path>(o.files.begin(), o.files.end()), o.labels, images::Use::evaluate, kind);
+  const std::string depth = m.image_depth > 0 ? fmt::format("{} x ", m.image_depth) : "",
+                    size = fmt::format("{} x {}{} x {} of {}", m.image_channels, depth, m.image_height, m.image_width,
+                                       m.image_dtype);
+  if (set->size_text() != size)
+    throw base::UserError("classify", "{} has images {}; the model reads {}",
+                          base::in_quotes(set->files()[0].path().string()), set->size_text(), size);
+  return set;
+}
+
+void print_classes(const ClassifyOptions& o, const images::ImageSet& set, std::span<const float> logits) {
+  const size_t classes = logits.size() / static_cast<size_t>(set.size());
+  Confusion confusion(static_cast<int64_t>(classes));
+  std::string text;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    const std::span<const float> mine = logits.subspan(static_cast<size_t>(i) * classes, classes);
+    const int32_t label = set.label(i);
+    confusion.add(label, mine);
+    if (i >= o.show) continue;
+    text += fmt::format("image {}:", i);
+    for (const RankedClass& c : best_classes(mine, o.top))
+      text += fmt::format("  {} ({:.1f}%)", c.number, 100 * c.probability);
+    text += label < 0 ? "\n" : fmt::format("  label {}\n", label);
+  }
+  if (set.size() > o.show && o.show > 0) text += fmt::format("... {} more\n", base::group_digits(set.size() - o.show));
+  if (confusion.labelled > 0) {
+    const auto all = static_cast<double>(confusion.labelled);
+    text += fmt::format("top-1 {:.2f}%, top-5 {:.2f}% of {} images\n", 100 * static_cast<double>(confusion.first) / all,
+                        100 * static_cast<double>(confusion.among_five) / all, base::group_digits(confusion.labelled));
+    text += confusion.table(o.confusion);
+  }
+  write_out("{}", text);
+}
+
+void classify_on_rank(const ClassifyOptions& o, const config::Parallel& layout, comm::World& world,
+                      Progress& progress) {
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  std::shared_ptr<const images::ImageSet> set;
+  comm::together(model.all(), [&] { set = open_set(o, model.settings().model); });
+  std::string fingerprints;
+  for (const images::ImageFile& file : set->files()) fingerprints += file.fingerprint();
+  comm::require_same(model.all(), "classify", "images", fingerprints);
+  const samples::ImageSamples source(set, {.order = {}});
+  const std::vector<float> logits = evaluate::outputs_of_samples(model, source, o.batch, [&](int64_t n) {
+    if (model.leads()) progress.count(n, set->size(), "images");
+  });
+  if (!model.leads()) return;
+  warn_of_repeated(model.repeated(), "a batch", progress);
+  progress.finish();
+  print_classes(o, *set, logits);
+}
+
+}  // namespace
+
+void add_classify(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("classify", "Prints the best classes of images");
+  const auto o = std::make_shared<ClassifyOptions>();
+  o->model = add_model_options(verb);
+  verb.texts("images", o->files, "Files of images (CIFAR, idx, npy), or a data set's folder").required();
+  verb.text("--labels", o->labels, "The classes of images that are in a file of their own");
+  verb.integer("--top", o->top, {1, 1000}, "Classes of each image").show_default();
+  verb.integer("--show", o->show, {0, 1'000'000}, "Images that are printed one by one").show_default();
+  verb.integer("--batch", o->batch, {1, 100'000}, "Images at a time, of all ranks together").show_default();
+  verb.flag("--confusion", o->confusion, "Prints a column for each class, where classes are known");
+  verb.run([o] {
+    find_best("classify", *o->model);
+    Progress progress("classifying");
+    on_ranks(
+        "classify", *o->model, [](const config::Parallel&) {},
+        [&](const config::Parallel& layout, comm::World& world) { classify_on_rank(*o, layout, world, progress); });
+  });
+}
+
+}  // namespace kintsugi::app
