@@ -176,8 +176,8 @@ std::vector<VerbPage> Command::pages() const {
 }
 
 Failure describe(const std::exception& error) {
-  if (const auto* ended = dynamic_cast<const EndedWith*>(&error)) return {line_of(error.what()), ended->code()};
-  if (dynamic_cast<const base::UserError*>(&error)) return {line_of(error.what())};
+  if (const auto* ended = dynamic_cast<const EndedWith*>(&error)) return {error.what(), ended->code()};
+  if (dynamic_cast<const base::UserError*>(&error)) return {error.what()};
   if (dynamic_cast<const std::bad_alloc*>(&error)) return {std::string(base::kNoMemory)};
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {line_of(fmt::format("[file] \"{}\": {}", file->path1().string(), file->code().message()))};

@@ -8,9 +8,26 @@
 
 namespace kintsugi::base {
 
+namespace {
+
+// Of the parts between semicolons.
+size_t longest_part(std::string_view text) {
+  size_t longest = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find("; ", begin), text.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 2;
+  }
+  return longest;
+}
+
+}  // namespace
+
+// A sentence is long only if a name or a shape in it is; several that are not may list what would be right.
 std::string message_of(std::string_view where, std::string_view what) {
-  constexpr size_t kLongest = 400;
-  return without_middle(one_line(fmt::format("[{}] {}", where, what), SIZE_MAX), kLongest);
+  constexpr size_t kLongPart = 300, kLongest = 400, kLongestList = 1000;
+  const std::string line = one_line(fmt::format("[{}] {}", where, what), SIZE_MAX);
+  return without_middle(line, longest_part(line) > kLongPart ? kLongest : kLongestList);
 }
 
 int edit_distance(std::string_view a, std::string_view b) {

@@ -1,6 +1,7 @@
 #include "kintsugi/compile/fit.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/compile/programs.h"
@@ -32,15 +33,41 @@ std::optional<int64_t> bytes_of(const Settings& s) {
   }
 }
 
+// The time for trying changes, each of which takes about as long as the longest before it.
+class Budget {
+ public:
+  explicit Budget(double seconds) : seconds_(seconds) {}
+
+  // Whether another may be tried; the time of the last ends.
+  bool allows() {
+    const double now = elapsed();
+    longest_ = std::max(longest_, now - last_);
+    last_ = now;
+    const bool enough = now + longest_ <= seconds_;
+    if (!enough) ++refused_;
+    return enough;
+  }
+  int64_t refused() const { return refused_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  double seconds_, last_ = 0, longest_ = 0;
+  int64_t refused_ = 0;
+  Clock::time_point begin_ = Clock::now();
+};
+
 // Each change that is enough alone.
-std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine,
-                                  const Trying& trying) {
+std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine, const Trying& trying,
+                                  Budget& budget) {
   std::vector<Saving> fitting;
   int64_t tried = 0;
   for (const plan::Change change : plan::changes()) {
     if (trying) trying(tried++, std::ssize(plan::changes()));
     const plan::Sets sets = change(settings);
-    if (sets.empty()) continue;
+    if (sets.empty() || !budget.allows()) continue;
     const Settings changed = plan::with(settings, sets);
     if (const auto needs = bytes_of(changed); needs && *needs <= memory_limit(changed, machine)->bytes)
       fitting.push_back({sets, bytes - *needs});
@@ -51,7 +78,7 @@ std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const
 // Adds changes one after another, each of which saves something, until they are enough; nothing if all together are
 // not.
 std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine,
-                                       const Trying& trying) {
+                                       const Trying& trying, Budget& budget) {
   Settings all = settings;
   plan::Sets sets;
   int64_t left = bytes;
@@ -59,7 +86,7 @@ std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, 
   for (const plan::Change change : plan::changes()) {
     if (trying) trying(tried++, std::ssize(plan::changes()));
     const plan::Sets more = change(all);
-    if (more.empty()) continue;
+    if (more.empty() || !budget.allows()) continue;
     const Settings changed = plan::with(all, more);
     const auto needs = bytes_of(changed);
     if (!needs || *needs >= left) continue;
@@ -114,7 +141,7 @@ std::optional<MemoryLimit> memory_limit(const Settings& s, const Machine& machin
 }
 
 std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stages, const Machine& machine, int stage,
-                             const Trying& trying) {
+                             const Trying& trying, double seconds) {
   const std::optional<MemoryLimit> limit = memory_limit(s, machine);
   if (!limit) return std::nullopt;
   if (stage < 0) stage = static_cast<int>(std::max_element(stages.begin(), stages.end(), needs_less) - stages.begin());
@@ -127,8 +154,10 @@ std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stag
               .largest = largest_parts(p)};
   while (p.mesh.stage_of(e.rank) != stage) ++e.rank;
   const int64_t most = most_of(stages);
-  e.fitting = fitting_alone(s, most, machine, trying);
-  if (e.fitting.empty()) e.together = fitting_together(s, most, machine, trying);
+  Budget budget(seconds);
+  e.fitting = fitting_alone(s, most, machine, trying, budget);
+  if (e.fitting.empty()) e.together = fitting_together(s, most, machine, trying, budget);
+  e.not_tried = budget.refused();
   return e;
 }
 

@@ -52,13 +52,17 @@ struct Excess {
   std::vector<std::pair<std::string, int64_t>> largest = {};  // the three largest parts, by name
   std::vector<Saving> fitting = {};     // each alone is enough; the cheapest in work and communication first
   std::optional<Saving> together = {};  // if none is: the first of them that are enough together
+  int64_t not_tried = 0;                // changes for which the time was not enough
 };
 
 // For the stage that needs most, or `stage`, if it is over the limit; the changes are found by compiling with each, and
 // `trying` is told before each how many have been tried, of how many.
+// Compiling with a change takes as long as without; what would go beyond `seconds` is not tried.
 using Trying = std::function<void(int64_t done, int64_t all)>;
+inline constexpr double kSecondsOfChanges = 30;
 std::optional<Excess> excess(const config::Settings& settings, const std::vector<program::Program>& stages,
-                             const Machine& machine, int stage = -1, const Trying& trying = {});
+                             const Machine& machine, int stage = -1, const Trying& trying = {},
+                             double seconds = kSecondsOfChanges);
 
 // "rank 4 (stage 1 of 2) needs ...", and one line for each change; the second form joins them to one line with ";".
 std::vector<std::string> describe(const Excess& excess);

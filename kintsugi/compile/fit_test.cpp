@@ -75,5 +75,11 @@ TEST(MemoryLimits, TheWholeText) {
       "bytes (46.6 GiB) and fits");
 }
 
+TEST(MemoryLimits, ChangesThatWereNotTried) {
+  const std::string all = one_line({.bytes = 2, .limit = {.bytes = 1}, .not_tried = 3});
+  EXPECT_NE(all.find("3 changes not tried"), std::string::npos) << all;
+  EXPECT_EQ(one_line({.bytes = 2, .limit = {.bytes = 1}}).find("not tried"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kintsugi::compile::fit_test

@@ -47,6 +47,8 @@ std::vector<std::string> describe(const Excess& e) {
   } else if (e.fitting.empty()) {
     lines.push_back("nothing that could be changed here makes it fit; it needs more ranks or more memory");
   }
+  if (e.not_tried > 0)
+    lines.push_back(base::counted(e.not_tried, "change") + " not tried, since compiling this model takes long");
   return lines;
 }
 
