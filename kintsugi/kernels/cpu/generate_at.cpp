@@ -30,10 +30,6 @@ RowGroup next_group(const tensor::DimIndex& batch, std::span<const int32_t> text
   return {begin, end - begin, 1};
 }
 
-Operands at_operands(const KernelShapes& shapes) {
-  return {Types(shapes.ins), Types(shapes.outs), shapes.attributes};
-}
-
 }  // namespace
 
 // cache, y: [text key_seq kv_heads head_dim], x: [batch seq kv_heads head_dim], text, at: [batch]
@@ -56,8 +52,12 @@ void cache_write_at(const KernelCall& call) {
 }
 
 int64_t attention_at_workspace(const KernelShapes& shapes) {
-  const Operands o = at_operands(shapes);
-  const tensor::Shape& q = o.ins[AttentionAtIn::kQ].shape;
+  using In = AttentionAtIn;
+  // As operands of attention.
+  const tensor::Type* const ins[] = {
+      shapes.ins[In::kQ], shapes.ins[In::kK], shapes.ins[In::kV], nullptr, nullptr, nullptr};
+  const Operands o = {Types(ins), Types(shapes.outs), shapes.attributes};
+  const tensor::Shape& q = shapes.ins[In::kQ]->shape;
   const int64_t batch = q.size("batch"), seq = q.size("seq");
   int64_t most = 0;
   for (const RowGroup& g : {RowGroup{0, batch, seq}, RowGroup{0, 1, seq == 1 ? batch : seq}}) {
@@ -87,8 +87,8 @@ void attention_at(const KernelCall& call) {
     const tensor::View ins[] = {{q.data + begin * bytes, q.type}, call.ins[In::kK], call.ins[In::kV], {}, {}, {}};
     const tensor::View outs[] = {{o.data + begin * bytes, o.type}, {reinterpret_cast<std::byte*>(lse), {}}};
     Scratch own(rest);
-    AttentionSetting s = take_attention({Types(call.ins), Types(call.outs), call.attributes}, g.batch, g.seq, false,
-                                        call.team.size(), own);
+    AttentionSetting s =
+        take_attention({Types(ins), Types(call.outs), call.attributes}, g.batch, g.seq, false, call.team.size(), own);
     s.text = text.data() + begin, s.at = at.data() + begin;
     for (int64_t i = 0; i < g.seq; ++i) s.query_place[i] = static_cast<int32_t>(i);
     for (int64_t i = 0; i < g.batch; ++i) s.batch_place[i] = index[begin + i] < 0 ? -1 : 0;
