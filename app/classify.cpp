@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "app/class_table.h"
 #include "app/model_options.h"
+#include "app/npy_file.h"
+#include "app/outputs.h"
 #include "app/progress.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/write_output.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/choices.h"
@@ -24,7 +28,7 @@ namespace {
 struct ClassifyOptions {
   std::shared_ptr<ModelOptions> model;
   std::vector<std::string> files;
-  std::string labels;
+  std::string labels, output;
   int64_t top = 3, show = 10, batch = 32;
   bool confusion = false;
 };
@@ -85,6 +89,9 @@ void classify_on_rank(const ClassifyOptions& o, const config::Parallel& layout, 
   if (!model.leads()) return;
   warn_of_repeated(model.repeated(), "a batch", progress);
   progress.finish();
+  if (!o.output.empty())
+    base::write_output(
+        o.output, npy_file(logits, static_cast<size_t>(set->size()), logits.size() / static_cast<size_t>(set->size())));
   print_classes(o, *set, logits);
 }
 
@@ -96,12 +103,18 @@ void add_classify(Command& kintsugi) {
   o->model = add_model_options(verb);
   verb.texts("images", o->files, "Files of images (CIFAR, idx, npy), or a data set's folder").required();
   verb.text("--labels", o->labels, "The classes of images that are in a file of their own");
+  verb.text("--output", o->output, "A file for the logits, .npy");
   verb.integer("--top", o->top, {1, 1000}, "Classes of each image").show_default();
   verb.integer("--show", o->show, {0, 1'000'000}, "Images that are printed one by one").show_default();
   verb.integer("--batch", o->batch, {1, 100'000}, "Images at a time, of all ranks together").show_default();
   verb.flag("--confusion", o->confusion, "Prints a column for each class, where classes are known");
   verb.run([o] {
     find_best("classify", *o->model);
+    if (!o->output.empty() && !o->output.ends_with(".npy"))
+      throw base::UserError("classify", "--output {} does not end with .npy", base::one_line(o->output, 60));
+    const std::array<base::Output, 1> outputs = {{{"--output", o->output}}};
+    const std::vector<std::filesystem::path> inputs(o->files.begin(), o->files.end());
+    if (!o->output.empty()) require_outputs("classify", outputs, inputs);
     Progress progress("classifying");
     on_ranks(
         "classify", *o->model, [](const config::Parallel&) {},

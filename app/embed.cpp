@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
 #include <memory>
 
 #include "app/model_options.h"
+#include "app/npy_file.h"
 #include "app/outputs.h"
 #include "app/progress.h"
 #include "app/standard_streams.h"
@@ -94,20 +94,6 @@ std::string digest_of(const EncodedTexts& texts) {
   return fmt::format("{} texts, {:016x}", texts.ids.size(), hash);
 }
 
-// NumPy's format, version 1.0: fp32 [rows columns], in the byte order of this machine, which is little-endian.
-std::string npy_of(std::span<const float> values, size_t rows, size_t columns) {
-  static_assert(std::endian::native == std::endian::little);
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
-  constexpr size_t kBefore = 10;
-  header.append(64 - (kBefore + header.size() + 1) % 64, ' ');
-  header += '\n';
-  std::string file("\x93NUMPY\x01\x00", 8);
-  file += static_cast<char>(header.size() & 0xFF);
-  file += static_cast<char>(header.size() >> 8);
-  file += header;
-  return file.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-}
-
 std::string csv_of(std::span<const float> values, size_t columns) {
   std::string file;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -131,13 +117,13 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
   progress.finish();
   const auto columns = static_cast<size_t>(model.settings().model.embed);
   base::write_output(
-      o.output, o.output.ends_with(".csv") ? csv_of(vectors, columns) : npy_of(vectors, texts.ids.size(), columns));
+      o.output, o.output.ends_with(".csv") ? csv_of(vectors, columns) : npy_file(vectors, texts.ids.size(), columns));
   write_out("checkpoint {}\ntexts      {}{}\nembeddings {}, {} x {}, {} pooling\n", model.folder(),
-             base::group_digits(std::ssize(texts.ids)),
-             texts.cut > 0
-                 ? fmt::format(", {} cut to the model's {} positions", texts.cut, model.settings().model.context)
-                 : "",
-             o.output, texts.ids.size(), columns, o.pooling);
+            base::group_digits(std::ssize(texts.ids)),
+            texts.cut > 0
+                ? fmt::format(", {} cut to the model's {} positions", texts.cut, model.settings().model.context)
+                : "",
+            o.output, texts.ids.size(), columns, o.pooling);
 }
 
 void embed(const EmbedOptions& o) {

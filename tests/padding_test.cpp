@@ -56,8 +56,11 @@ struct Padded {
       parts.push_back(part_of(x, dim, segments));
       const bool statistics = t.row.kind == "attention_join" && parts.size() % 2 == 0;  // as attention gives them
       if ((x.type().dtype != tensor::DType::i32 && !statistics) || !x.type().shape.has(dim)) continue;
+      const std::string_view operand = t.row.ins.at(parts.size() - 1, t.absent.ins).name;
+      // A token at padding has no slot, and a sample there counts no token.
+      const double none = operand == "slots" ? -1.0 : operand == "counts" ? 0.0 : id;
       for_each_of_part(x.type().shape, dim, segments, [&](int64_t to, int64_t from) {
-        if (from < 0) parts.back().set(to, statistics ? -INFINITY : id);
+        if (from < 0) parts.back().set(to, statistics ? -INFINITY : none);
       });
     }
     return parts;
@@ -92,11 +95,10 @@ template <typename F>
 void for_all_padded(const F& f) {
   for (const RowTrial& t : trials().list()) {
     if (t.row.kind == "sum_squares") continue;
-    // Each slot takes one token, which drawn slots do not respect; samples, whose experts are counted, are never padded.
-    if (t.row.kind == "dispatch" || t.row.kind == "expert_load") continue;
     const std::vector<tensor::DimWindow> windows = tensor::windows_of(t.attributes);
     for (const std::string& dim : splittable(t)) {
-      // Outputs at padding may read real inputs through their windows; the partitioner clears them.
+      // Outputs at padding may read real inputs through their windows; the partitioner clears them. See
+      // FastKernelsAgreeWithinWindows.
       if (std::ranges::find(windows, dim, &tensor::DimWindow::dim) != windows.end()) continue;
       for (const auto& segments : padded_parts(size_of_dim(t, dim)))
         for (const double id : {0.0, -1.0}) f(Padded{t, dim, segments, id});
@@ -106,8 +108,8 @@ void for_all_padded(const F& f) {
 
 // In fp32, but for scalars, sums of blocks, moments of batches and the balance of experts, as a run has them.
 Type narrow(Type type) {
-  const bool number = type.shape.rank() == 0 || type.shape.has("block") || type.shape.has("moment") ||
-                      type.shape.has("candidate");
+  const bool number =
+      type.shape.rank() == 0 || type.shape.has("block") || type.shape.has("moment") || type.shape.has("candidate");
   if (tensor::is_floating(type.dtype) && !number) type.dtype = tensor::DType::f32;
   return type;
 }
@@ -167,6 +169,35 @@ TEST(Padding, FastKernelsAgree) {
     EXPECT_EQ(p.check(got), "");
     for (size_t j = 0; j < got.size(); ++j) EXPECT_EQ(far(got[j], want[j]), "") << p.text() << ", output " << j;
   });
+}
+
+// Of blocks with halos, at the ends of which positions are absent, and outputs of which are at padding.
+TEST(Padding, FastKernelsAgreeWithinWindows) {
+  const auto cpu = kernels::cpu_kernels();
+  int absent = 0, padded = 0;
+  for (const RowTrial& t : trials().list()) {
+    const std::vector<Tensor> whole = draw(t, 1, RowTrials::kVocab);
+    for (const std::string& dim : splittable(t)) {
+      if (!window_of(t, dim)) continue;
+      for (const int ranks : {2, 3})
+        for (int rank = 0; rank < ranks; ++rank) {
+          WindowPart part = window_part(t, dim, ranks, rank, whole);
+          for (const kernels::NamedIndex& index : part.indices)
+            for (const Segment& s : index.index.segments()) (index.windowed ? absent : padded) += s.global < 0;
+          const RowCall call = {.indices = part.indices};
+          const std::vector<Tensor> want = run_row(part.local, part.ins, part.outs, call);
+          for (Tensor& x : part.ins)
+            if (const Type type = narrow(x.type()); type != x.type()) x = x.as(type.dtype);
+          for (Type& type : part.outs) type = narrow(type);
+          const std::vector<Tensor> got = run_row_on(*cpu, part.local, part.ins, part.outs, call);
+          for (size_t j = 0; j < got.size(); ++j)
+            EXPECT_EQ(far(got[j], want[j]), "")
+                << t.text() << ": " << dim << ", rank " << rank << " of " << ranks << ", output " << j;
+        }
+    }
+  }
+  EXPECT_GE(absent, 50);
+  EXPECT_GE(padded, 10);
 }
 
 // Blocks of a bucket are split as its flat dim is, and those of padding are zero.

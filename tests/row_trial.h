@@ -98,8 +98,16 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
     const bool flag = type.shape.rank() == 0 && t.row.family == "optimizer";  // factor, finite, updates
     const std::string_view operand = t.row.ins.at(i, t.absent.ins).name;
     if (type.dtype == tensor::DType::i32 && t.attributes.has("capacity") && operand == "slots") {
-      const int64_t slots = t.attributes.integer("experts") * t.attributes.integer("capacity");
-      ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, -1, slots));
+      // Of each sample different slots, some tokens without one.
+      const int64_t slots = t.attributes.integer("experts") * t.attributes.integer("capacity"),
+                    each = type.shape.elements() / std::max<int64_t>(type.shape[0].size, 1);
+      Tensor drawn(type);
+      for (int64_t j = 0; j < drawn.elements(); ++j) {
+        const int64_t at = j % each;
+        drawn.set(
+            j, at % 5 == 4 || at >= slots ? -1.0 : static_cast<double>((at + static_cast<int64_t>(seed)) % slots));
+      }
+      ins.push_back(std::move(drawn));
     } else if (type.dtype == tensor::DType::i32 && (operand == "text" || operand == "rows" || operand == "at")) {
       ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, -1, operand == "at" ? 8 : 2));
     } else if (type.dtype == tensor::DType::i32 && operand == "counts") {
@@ -251,41 +259,55 @@ inline std::string check_split(const RowTrial& t, const std::string& dim, const 
   return "";
 }
 
-// The same for a dim with a window: each rank has a range of outputs and what their windows reach, without padding.
-inline std::string check_window_split(const RowTrial& t, const std::string& dim, int ranks,
-                                      const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
+// One rank's part of an operation that is split along a dim with a window: its range of outputs, and what their windows
+// reach, without the operation's padding.
+struct WindowPart {
+  RowTrial local;
+  std::vector<Tensor> ins;
+  std::vector<Type> outs;
+  std::vector<tensor::DimIndex> of_outs;  // of the dim
+  std::vector<kernels::NamedIndex> indices;
+};
+
+inline WindowPart window_part(const RowTrial& t, const std::string& dim, int ranks, int rank,
+                              const std::vector<Tensor>& ins) {
   const tensor::Window window = *window_of(t, dim);
   const int64_t outputs = size_of_dim(t, dim);
   const mesh::Mesh mesh({{.name = "ranks", .size = ranks}});
   const std::vector<mesh::Factor> factors = mesh.expand(std::vector<std::string>{"ranks"});
   const mesh::Halo halo = {.outputs = outputs, .stride = window.stride, .extent = window.extent(), .low = window.low};
-  RowTrial local = t;
+  WindowPart part = {.local = t, .ins = {}, .outs = t.outs, .of_outs = {}, .indices = {}};
   std::vector<tensor::DimWindow> windows = tensor::windows_of(t.attributes);
   for (tensor::DimWindow& w : windows)
     if (w.dim == dim) w.window.low = w.window.high = 0;
-  set_windows(local.attributes, windows);
+  set_windows(part.local.attributes, windows);
 
+  const tensor::DimIndex plain = mesh::local_index(mesh, dim, outputs, factors, rank);
+  const auto index_of = [&](bool windowed, const Shape& shape) {
+    return windowed && shape.has(dim) ? mesh::local_index(mesh, dim, shape.size(dim), factors, rank, &halo) : plain;
+  };
+  part.indices = {{dim, plain}};
+  for (size_t i = 0; i < ins.size(); ++i) {
+    const tensor::DimIndex index = index_of(is_windowed_in(t, i), ins[i].type().shape);
+    part.ins.push_back(part_of(ins[i], dim, index.segments()));
+    if (is_windowed_in(t, i) && part.indices.size() == 1) part.indices.push_back({dim, index, true});
+  }
+  for (size_t j = 0; j < part.outs.size(); ++j) {
+    part.of_outs.push_back(index_of(is_windowed_out(t, j), part.outs[j].shape));
+    if (is_windowed_out(t, j) && part.indices.size() == 1) part.indices.push_back({dim, part.of_outs[j], true});
+    part.outs[j].shape = resized(part.outs[j].shape, dim, part.of_outs[j].local());
+  }
+  return part;
+}
+
+// The same for a dim with a window.
+inline std::string check_window_split(const RowTrial& t, const std::string& dim, int ranks,
+                                      const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
   std::vector<Tensor> joined;
   for (const Type& type : t.outs) joined.emplace_back(type).fill(0.0);
   for (int rank = 0; rank < ranks; ++rank) {
-    const tensor::DimIndex plain = mesh::local_index(mesh, dim, outputs, factors, rank);
-    const auto index_of = [&](bool windowed, const Shape& shape) {
-      return windowed && shape.has(dim) ? mesh::local_index(mesh, dim, shape.size(dim), factors, rank, &halo) : plain;
-    };
-    std::vector<kernels::NamedIndex> indices = {{dim, plain}};
-    std::vector<Tensor> parts;
-    for (size_t i = 0; i < ins.size(); ++i) {
-      const tensor::DimIndex index = index_of(is_windowed_in(t, i), ins[i].type().shape);
-      parts.push_back(part_of(ins[i], dim, index.segments()));
-      if (is_windowed_in(t, i) && indices.size() == 1) indices.push_back({dim, index, true});
-    }
-    std::vector<Type> types = t.outs;
-    for (size_t j = 0; j < types.size(); ++j) {
-      const tensor::DimIndex index = index_of(is_windowed_out(t, j), types[j].shape);
-      if (is_windowed_out(t, j) && indices.size() == 1) indices.push_back({dim, index, true});
-      types[j].shape = resized(types[j].shape, dim, index.local());
-    }
-    const std::vector<Tensor> outs = run_row(local, parts, types, {.indices = indices});
+    const WindowPart part = window_part(t, dim, ranks, rank, ins);
+    const std::vector<Tensor> outs = run_row(part.local, part.ins, part.outs, {.indices = part.indices});
     for (size_t j = 0; j < outs.size(); ++j) {
       const Shape& shape = t.outs[j].shape;
       if (!shape.has(dim)) {
@@ -294,7 +316,7 @@ inline std::string check_window_split(const RowTrial& t, const std::string& dim,
         continue;
       }
       const bool adds = is_windowed_out(t, j);
-      for_each_of_part(shape, dim, index_of(adds, shape).segments(), [&](int64_t from, int64_t to) {
+      for_each_of_part(shape, dim, part.of_outs[j].segments(), [&](int64_t from, int64_t to) {
         if (to >= 0) joined[j].set(to, outs[j].get(from) + (adds ? joined[j].get(to) : 0.0));
       });
     }

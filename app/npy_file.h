@@ -1,0 +1,13 @@
+// NumPy's format of arrays.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace kintsugi::app {
+
+// Version 1.0: fp32 [rows columns], in the byte order of this machine, which is little-endian.
+std::string npy_file(std::span<const float> values, size_t rows, size_t columns);
+
+}  // namespace kintsugi::app
