@@ -272,7 +272,8 @@ void take_software(config::Settings& s, const std::string& name) {
     s.parallel.shard_context = true;
 }
 
-void run(const RunOptions& run_options, PlanOptions options) {
+// The run to plan; the cluster of the options is that of the run where it is not given.
+config::Resolved read_planned(std::string_view verb, const RunOptions& run_options, PlanOptions& options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
   if (options.time.cluster.empty()) options.time.cluster = resolved.settings.parallel.cluster;
   const std::array<base::Output, 5> outputs = {{{"--csv", options.csv},
@@ -280,30 +281,49 @@ void run(const RunOptions& run_options, PlanOptions options) {
                                                 {"--times", options.time.times},
                                                 {"--trace", options.time.trace},
                                                 {"--timeline", options.time.timeline}}};
-  refuse_run_files("plan", run_options, resolved.settings, outputs, options.time.cluster);
+  refuse_run_files(verb, run_options, resolved.settings, outputs, options.time.cluster);
   train::complete_from_data(resolved);
   if (!options.time.cluster.empty()) take_device(resolved.settings, options.time.cluster);
   take_software(resolved.settings, options.time.software);
+  return resolved;
+}
+
+void search_layouts(const config::Settings& s, const PlanOptions& options, const std::vector<int64_t>& devices) {
+  plan_search(s, {.cluster = options.time.cluster,
+                  .devices = devices.empty() ? std::nullopt : std::optional(devices[0]),
+                  .seconds = options.budget,
+                  .svg = options.svg});
+  require_printed();
+}
+
+void scale_up(const config::Settings& s, const PlanOptions& options, const std::vector<int64_t>& devices) {
+  plan_scaling(s, {.cluster = options.time.cluster,
+                   .software = options.time.software,
+                   .devices = devices,
+                   .svg = options.svg,
+                   .times = options.time.times});
+  require_printed();
+}
+
+void note_verb(std::string_view verb, std::string_view old) {
+  write_err("note: {} is a verb of its own: kintsugi {} does the same\n", old, verb);
+}
+
+void run(const RunOptions& run_options, PlanOptions options) {
+  const config::Resolved resolved = read_planned("plan", run_options, options);
   const config::Settings& s = resolved.settings;
   const std::vector<int64_t> devices =
       options.devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options.devices);
   if (options.search) {
     refuse_beside_search(options);
     if (devices.size() > 1) throw base::UserError("plan", "--search takes one number of --devices");
-    plan_search(s, {.cluster = options.time.cluster,
-                    .devices = devices.empty() ? std::nullopt : std::optional(devices[0]),
-                    .seconds = options.budget,
-                    .svg = options.svg});
-    return require_printed();
+    note_verb("search", "plan --search");
+    return search_layouts(s, options, devices);
   }
   if (!devices.empty()) {
     refuse_beside_scaling(options);
-    plan_scaling(s, {.cluster = options.time.cluster,
-                     .software = options.time.software,
-                     .devices = devices,
-                     .svg = options.svg,
-                     .times = options.time.times});
-    return require_printed();
+    note_verb("scaling", "plan --devices");
+    return scale_up(s, options, devices);
   }
   if (options.stage && *options.stage >= s.parallel.pipe)
     throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", *options.stage,
@@ -395,6 +415,52 @@ void add_plan(Command& kintsugi) {
   verb.run([run_options, options] {
     require_one_process("plan");
     run(*run_options, *options);
+  });
+}
+
+void add_search(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("search", "Looks for the fastest layouts of a run on a described cluster");
+  const auto run_options = add_run_options(verb);
+  const auto options = std::make_shared<PlanOptions>();
+  verb.text("--cluster", options->time.cluster, "The cluster's file; by default [parallel] cluster").type_name("FILE");
+  verb.text("--devices", options->devices, "Number of devices; by default the run's ranks, or all of the cluster")
+      .type_name("N");
+  verb.number("--budget", options->budget, {.min = 0, .max = 86400},
+              "Seconds after which the search ends, and says how much faster a layout could be that it has not "
+              "simulated; 0: never")
+      .type_name("SECONDS")
+      .show_default();
+  verb.text("--svg", options->svg, "Draws time and memory of the layouts").type_name("FILE");
+  verb.run([run_options, options] {
+    require_one_process("search");
+    const config::Resolved resolved = read_planned("search", *run_options, *options);
+    if (options->time.cluster.empty())
+      throw base::UserError("search", "no cluster is named; give --cluster FILE, or set parallel.cluster");
+    const auto devices =
+        options->devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options->devices, "search", "--devices");
+    if (devices.size() > 1) throw base::UserError("search", "--devices takes one number");
+    search_layouts(resolved.settings, *options, devices);
+  });
+}
+
+void add_scaling(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("scaling", "Simulates a run's layout on more and more devices of a cluster");
+  const auto run_options = add_run_options(verb);
+  const auto options = std::make_shared<PlanOptions>();
+  verb.text("--cluster", options->time.cluster, "The cluster's file; by default [parallel] cluster").type_name("FILE");
+  verb.text("--devices", options->devices, "Numbers of devices, as 8,64,512: as many replicas as these hold")
+      .required()
+      .type_name("N,...");
+  verb.text("--software", options->time.software, "What the run's software does otherwise than this program")
+      .type_name("NAME");
+  verb.text("--svg", options->svg, "Draws both ways of scaling").type_name("FILE");
+  verb.text("--times", options->time.times, "Writes a line for each number of devices, in seconds").type_name("FILE");
+  verb.run([run_options, options] {
+    require_one_process("scaling");
+    const config::Resolved resolved = read_planned("scaling", *run_options, *options);
+    if (options->time.cluster.empty())
+      throw base::UserError("scaling", "no cluster is named; give --cluster FILE, or set parallel.cluster");
+    scale_up(resolved.settings, *options, numbers_of_devices(options->devices, "scaling", "--devices"));
   });
 }
 

@@ -11,6 +11,8 @@ void add_show(Command& kintsugi);
 void add_check(Command& kintsugi);
 void add_compare(Command& kintsugi);
 void add_plan(Command& kintsugi);
+void add_search(Command& kintsugi);
+void add_scaling(Command& kintsugi);
 void add_explain(Command& kintsugi);
 void add_devices(Command& kintsugi);
 void add_bench(Command& kintsugi);

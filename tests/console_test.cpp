@@ -330,4 +330,22 @@ TEST_F(Console, CompletionsAndManualAreWhole) {
   }
 }
 
+// Verbs of their own, and the options of plan that they were.
+TEST_F(Console, SearchAndScalingAreVerbs) {
+  const std::string cluster =
+      " --cluster " + (fs::path(__FILE__).parent_path().parent_path() / "clusters/selene.toml").string();
+  const auto same = [&](const std::string& verb, const std::string& old, const std::string& note) {
+    const Ended now = kintsugi(verb + cluster), before = kintsugi(old + cluster);
+    EXPECT_EQ(now.code, 0) << now.err;
+    EXPECT_FALSE(now.out.empty());
+    EXPECT_EQ(now.out, before.out);
+    EXPECT_NE(before.err.find(note), std::string::npos) << before.err;
+    EXPECT_EQ(now.err.find("note:"), std::string::npos) << now.err;
+  };
+  same("scaling run.toml --devices 1,2", "plan run.toml --devices 1,2", "kintsugi scaling does the same");
+  same("search run.toml --devices 2", "plan run.toml --search --devices 2", "kintsugi search does the same");
+  EXPECT_EQ(kintsugi("search run.toml").code, 1);
+  EXPECT_EQ(kintsugi("scaling run.toml" + cluster).code, 1);
+}
+
 }  // namespace kintsugi::tests::console_test
