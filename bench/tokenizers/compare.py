@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """Compares ids, decoded text and speed with Hugging Face's tokenizers and with sentencepiece.
 
-usage: compare.py [--seed N] [--size N] [--megabytes N] [--rounds N] ENCODE_TEXTS CORPUS [NAME...]
+usage: compare.py [--seed N] [--size N] [--megabytes N] [--rounds N] [--random N] ENCODE_TEXTS CORPUS [NAME...]
 
 Trains one tokenizer per pipeline on CORPUS (a text file) with the trainers of these two libraries (pip install tokenizers
 sentencepiece protobuf), encodes 10,000 random Unicode strings and the corpus with both programs, and prints a line per
 pipeline: how many strings differ, and MB/s of processor time in one thread, in turns: the medians, and the median of the
 ratios with their range. `fast` is the ratio to encode_batch_fast, which keeps no offsets. Fails where a string differs.
+--random N compares N random tokenizers too (random_tokenizers.py), each with 200 strings, and what they put around texts.
 NAME is a pipeline, or what names begin with; those of pipelines.py are the families', trained to --size tokens.
 """
-import argparse, os, random, statistics, struct, subprocess, sys, tempfile, time, unicodedata
+import argparse, json, os, random, statistics, struct, subprocess, sys, tempfile, time, unicodedata
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["RUST_BACKTRACE"] = "0"
 import sentencepiece
 from pipelines import FAMILIES
+from random_tokenizers import bases, draw, is_defined
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 COUNT = 10000
@@ -209,10 +212,56 @@ def arguments():
     parser.add_argument("--size", type=int, default=4000, help="tokens of a family's vocabulary")
     parser.add_argument("--megabytes", type=int, default=1, help="the corpus is cut or repeated to this size to measure")
     parser.add_argument("--rounds", type=int, default=3, help="measurements; 0 measures nothing")
+    parser.add_argument("--random", type=int, default=0, help="random tokenizers; with names, these alone are left out")
     parser.add_argument("program")
     parser.add_argument("corpus")
     parser.add_argument("names", nargs="*")
     return parser.parse_args()
+
+
+def compare_random(options, lines, texts, folder):
+    """Returns how many random tokenizers differ."""
+    rng = random.Random(options.seed)
+    made, differ, refused, path, file, out = bases(lines), 0, 0, *(os.path.join(folder, n) for n in ("t.json", "texts", "out"))
+    for number in range(options.random):
+        try:
+            document, before, after = draw(rng, made)
+            theirs = Tokenizer.from_str(json.dumps(document))
+        except Exception:
+            continue  # no tokenizer of theirs
+        some = rng.sample(texts, 200)
+        json.dump(document, open(path, "w"))
+        write_texts(file, some)
+        done = subprocess.run([options.program, path, file, out], capture_output=True, text=True)
+        if not is_defined(theirs, document):
+            if done.returncode == 0:
+                print(f"random {number}: two tokens of one id are read: {json.dumps(document)[:300]}")
+                differ += 1
+            refused += 1
+            continue
+        try:
+            expected = [theirs.encode(text, add_special_tokens=False).ids for text in some]
+        except BaseException:
+            refused += 1
+            continue
+        if done.returncode != 0:
+            if "not supported" in done.stderr or "gives up" in done.stderr:
+                refused += 1
+                continue
+            print(f"random {number}: {done.stderr.strip()[:300]}")
+            differ += 1
+            continue
+        results = read_results(out)
+        bad = [(t, e, ids) for t, e, (ids, _) in zip(some, expected, results) if ids != e]
+        around = results[len(some)][0]
+        if around != before + [-1] + after:
+            print(f"random {number}: around texts are {around}, expected {before} and {after}")
+        for text, ids, ours in bad[:1]:
+            parts = {k: document[k] for k in ("normalizer", "pre_tokenizer", "added_tokens")}
+            print(f"random {number}: {len(bad)} differ: {text!r:.200}\n    {ids}\n    {ours}\n    {json.dumps(parts)[:600]}")
+        differ += bool(bad) or around != before + [-1] + after
+    print(f"random                   {differ:5} of {options.random} differ, {refused} are refused or ill-defined", flush=True)
+    return differ
 
 
 def main():
@@ -260,6 +309,8 @@ def main():
             speed = measure(run_ours, measured, encode_each(encode), fast, options.rounds) if options.rounds else ""
             print(f"{name:24} {len(bad):5} differ   {speed}", flush=True)
             failed = failed or bool(bad)
+        if options.random:
+            failed = compare_random(options, lines, texts, folder) > 0 or failed
     sys.exit(failed)
 
 

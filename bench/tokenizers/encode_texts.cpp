@@ -1,4 +1,5 @@
-// encode_texts TOKENIZER TEXTS OUTPUT: the ids of each text, and the text that they decode to, for compare.py.
+// encode_texts TOKENIZER TEXTS OUTPUT: the ids of each text, and the text that they decode to, for compare.py; at last
+// those that the tokenizer puts before and behind texts, with -1 between.
 // encode_texts TOKENIZER TEXTS: how fast all texts are encoded, in one thread, by its processor time.
 // TEXTS: { uint32 size, bytes }. OUTPUT: { uint32 number of ids, ids, uint32 size, bytes }.
 #include <cstdio>
@@ -31,15 +32,21 @@ void append(std::string& out, const void* bytes, size_t size) {
 
 void write_ids(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts, const char* path) {
   std::string out;
-  for (const std::string& text : texts) {
-    const std::vector<int32_t> ids = tokenizer.encode(text);
-    const std::string decoded = tokenizer.decode(ids);
+  const auto write = [&](const std::vector<int32_t>& ids, const std::string& decoded) {
     const auto count = static_cast<uint32_t>(ids.size()), size = static_cast<uint32_t>(decoded.size());
     append(out, &count, sizeof count);
     append(out, ids.data(), count * sizeof ids[0]);
     append(out, &size, sizeof size);
     out += decoded;
+  };
+  for (const std::string& text : texts) {
+    const std::vector<int32_t> ids = tokenizer.encode(text);
+    write(ids, tokenizer.decode(ids));
   }
+  text::SpecialTokens around = tokenizer.special_tokens();
+  around.before.push_back(-1);
+  around.before.insert(around.before.end(), around.after.begin(), around.after.end());
+  write(around.before, "");
   base::write_file_atomically(path, out);
 }
 
