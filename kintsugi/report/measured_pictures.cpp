@@ -174,6 +174,31 @@ std::vector<std::string> heaviest_operations(std::span<const StepProfile* const>
   return names;
 }
 
+namespace {
+
+std::vector<RankRows::Key> keys_of(const StepProfile& profile, std::span<const std::string> operations) {
+  std::vector<RankRows::Key> keys;
+  for (size_t i = 0; i < operations.size(); ++i) keys.push_back({operations[i], kOperationColours[i]});
+  keys.push_back({"other kernels", kOtherColour});
+  if (profile.ranks > 1) keys.push_back({"communication", kCommunicationColour});
+  if (has_waits(profile)) keys.push_back({"waiting", kWaitingColour});
+  if (std::ranges::any_of(profile.of_ranks, [](const RankProfile& r) { return r.inputs > kShown * r.seconds; }))
+    keys.push_back({"inputs", kInputsColour});
+  return keys;
+}
+
+}  // namespace
+
+std::string step_legend(const StepProfile& profile, std::span<const std::string> operations) {
+  std::string html = "<ul class=\"legend narrow\">\n";
+  for (const RankRows::Key& key : keys_of(profile, operations))
+    html += fmt::format(
+        "<li><svg viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"box\" style=\"stroke:{}\" "
+        "d=\"M0 5h22\"/></svg>{}</li>\n",
+        key.colour, base::escape_xml(key.name));
+  return html + "</ul>\n";
+}
+
 std::string step_picture(const StepProfile& profile, std::span<const std::string> operations) {
   RankRows drawing(profile, 30, 72);
   drawing.names();
@@ -193,14 +218,7 @@ std::string step_picture(const StepProfile& profile, std::span<const std::string
     }
   }
   drawing.time_axis();
-  std::vector<RankRows::Key> keys;
-  for (size_t i = 0; i < operations.size(); ++i) keys.push_back({operations[i], kOperationColours[i]});
-  keys.push_back({"other kernels", kOtherColour});
-  if (profile.ranks > 1) keys.push_back({"communication", kCommunicationColour});
-  if (has_waits(profile)) keys.push_back({"waiting", kWaitingColour});
-  if (std::ranges::any_of(profile.of_ranks, [](const RankProfile& r) { return r.inputs > kShown * r.seconds; }))
-    keys.push_back({"inputs", kInputsColour});
-  drawing.legend(keys, drawing.end() + 28);
+  drawing.legend(keys_of(profile, operations), drawing.end() + 28);
   return drawing.take();
 }
 

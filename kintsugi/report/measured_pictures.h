@@ -16,6 +16,8 @@ std::vector<std::string> heaviest_operations(std::span<const profile::StepProfil
 // An SVG of 1000 px width: a bar for each rank, of kernels by operation, communication and waiting, as long as its
 // step. `operations`, each in a colour of its own, are the same in all pictures of a page.
 std::string step_picture(const profile::StepProfile& profile, std::span<const std::string> operations);
+// What its colours mean, as HTML: on a narrow screen a part of the picture, and of its own legend, is out of sight.
+std::string step_legend(const profile::StepProfile& profile, std::span<const std::string> operations);
 
 // The same width: a row for each rank, a rectangle for each block of its queue "compute" in the colour of its work,
 // with its micro-batch if that fits, and under it a line where its transfers were under way; with tooltips. Of very

@@ -153,7 +153,7 @@ std::string html_measured(const ReportRun& run, std::span<const std::string> ope
   if (const auto shown = std::ssize(profile.of_ranks); shown < profile.ranks)
     what += fmt::format("; {} of {} ranks", shown, base::group_digits(profile.ranks));
   if (profile.clocks > 0) what += fmt::format("; clocks of ranks agree within {}", duration(profile.clocks));
-  return html_paragraph(what + ".") + html_picture(step_picture(profile, operations), "") + ranks_of_step(profile) +
+  return html_paragraph(what + ".") + html_picture(step_picture(profile, operations), "") + step_legend(profile, operations) + ranks_of_step(profile) +
          operations_of_step(profile) + schedules_of_step(run) + transfers_of_step(profile);
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <ctime>
 
+#include "kintsugi/report/measured_pictures.h"
 #include "tests/markup.h"
 
 namespace kintsugi::report::run_page_test {
@@ -69,7 +71,7 @@ TEST(RunPage, OfALongRunIsSmallAndSoonWritten) {
   EXPECT_TRUE(has(page, "<li>runs/&lt;one&gt;: the plan cannot be shown: &quot;&lt;x&gt;&quot; is gone</li>"));
   EXPECT_TRUE(has(page, "<title>runs/&lt;one&gt;: not finite</title>"));
   for (const char* heading : {"Loss", "Loss, second half", "Loss by tokens", "Validation loss", "Learning rate",
-                              "Gradient norm", "Speed, tokens/s", "What was set"})
+                              "Gradient norm", "Speed", "What was set"})
     EXPECT_TRUE(has(page, fmt::format("<h3>{}</h3>", heading))) << heading;
   EXPECT_TRUE(has(page, "<p>No setting differs.</p>"));  // the folders are the names
   EXPECT_TRUE(has(page, "<h2>Plan</h2>\n<p>The plan cannot be shown: "));
@@ -99,6 +101,49 @@ TEST(RunPage, WhatDiffersIsShownAndMarked) {
                   "<th>c</th></tr>\n</thead>\n<tbody>\n<tr class=\"marked\"><td>train.seed</td><td>1</td><td>7</td>"
                   "<td>1</td></tr>\n</tbody>"));
   EXPECT_FALSE(has(page, "<h3>Loss by tokens</h3>"));
+}
+
+TEST(RunPage, RunsAreRanked) {
+  std::vector<ReportRun> runs = {made("a", metrics_of(3, 8)), made("b", metrics_of(3, 8)), made("c", metrics_of(3, 8))};
+  runs[0].metrics = parse_metrics("{\"step\":1,\"loss\":1,\"validation_loss\":0.5}\n");
+  runs[1].metrics = parse_metrics("{\"step\":1,\"loss\":2,\"validation_loss\":0.25}\n");
+  runs[0].settings[2].value = "7";
+  runs[0].model = runs[1].model = runs[2].model = "gpt: 2 layers, embed 64";
+  runs[0].data = "corpus/train";
+  runs[1].data = "other/train";
+  runs[1].unit = "images";
+  runs[0].date = "2026-01-02 03:04";
+  runs[2].machine = "a <host>";
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page,
+                  "<tr><td>1</td><td>b</td><td class=\"r\">0.2500</td><td></td></tr>\n"
+                  "<tr><td>2</td><td>a</td><td class=\"r\">0.5000</td><td>train.seed = 7</td></tr>\n"
+                  "<tr><td>3</td><td>c</td><td class=\"r\">none</td><td></td></tr>"))
+      << page.substr(page.find("Ranking"), 900);
+  EXPECT_TRUE(has(page, "<h1>3 runs: gpt: 2 layers, embed 64</h1>"));
+  EXPECT_TRUE(has(page, "data corpus/train; other/train \u00b7 2026-01-02 03:04 \u00b7 on a &lt;host&gt;"));
+  EXPECT_FALSE(has(run_page(std::span(runs).first(1), "k"), "Ranking"));
+}
+
+// The heaviest kernel of one run is not the other's, and has its colour in both.
+TEST(RunPage, AKernelHasOneColour) {
+  profile::StepProfile one = {.step = 1, .ranks = 1}, two = one;
+  for (auto* step : {&one, &two}) step->of_ranks.push_back({.rank = 0, .steps = 1, .seconds = 1});
+  one.of_ranks[0].operations = {{"contract", "forward", profile::Part::compute, 1, 0.6, 1, 1, 0},
+                                {"attention", "forward", profile::Part::compute, 1, 0.3, 1, 1, 0}};
+  two.of_ranks[0].operations = {{"contract", "forward", profile::Part::compute, 1, 0.2, 1, 1, 0},
+                                {"attention", "forward", profile::Part::compute, 1, 0.4, 1, 1, 0}};
+  const std::array<const profile::StepProfile*, 2> steps = {&one, &two};
+  const std::vector<std::string> operations = heaviest_operations(steps);
+  const auto colour = [&](const profile::StepProfile& step, const std::string& name) {
+    const std::string picture = step_picture(step, operations);
+    const size_t title = picture.find("<title>" + name), fill = picture.rfind("fill=", title);
+    return picture.substr(fill, picture.find('>', fill) - fill);
+  };
+  for (const char* name : {"contract", "attention"}) EXPECT_EQ(colour(one, name), colour(two, name)) << name;
+  EXPECT_NE(colour(one, "contract"), colour(one, "attention"));
+  EXPECT_NE(step_legend(one, operations).find(">attention</li>"), std::string::npos);
 }
 
 // A pipeline of two stages, of which each has `ranks` ranks and `blocks` blocks.

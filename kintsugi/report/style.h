@@ -74,11 +74,13 @@ figure { margin: 0; }
 .legend svg { flex: none; width: 1.4rem; height: 0.7rem; }
 .legend path { fill: none; stroke: currentColor; stroke-width: 2.5; }
 .legend .box { stroke-width: 10; }
+.narrow { display: none; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
 .c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
 .picture { margin: 0.75rem 0; }
 .picture svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 @media (max-width: 40rem) { main { padding: 0.5rem 0.75rem 2rem; } .plot { height: 12rem; }
+  .legend.narrow { display: flex; }
   .wide { font-size: 0.8rem; }
   .wide td:first-child:not(.r) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } }
 @media print {
