@@ -206,11 +206,7 @@ void Command::parse(std::span<const std::string> args, std::ostream& out, std::o
 int Command::run(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   const auto fail = [&err](const Failure& failure) {
     // Of ranks that are processes and meet the same error, the first prints it, and its launcher ends the others.
-    if (const int rank = launched_rank(); rank > 0) {
-      std::this_thread::sleep_for(kForFirstRank);
-      err << "error: rank " << rank << ": " << failure.text << std::endl;
-      return failure.code;
-    }
+    if (launched_rank() > 0) std::this_thread::sleep_for(kForFirstRank);
     err << "error: " << failure.text << std::endl;
     return failure.code;
   };
