@@ -44,6 +44,16 @@ void remove_tree(const fs::path& path) {
   if (error) throw base::UserError(kWhere, "cannot remove {}: {}", base::in_quotes(path.string()), error.message());
 }
 
+// What cannot be removed prevents no save.
+template <typename F>
+void warn_if_it_stays(F&& remove) {
+  try {
+    remove();
+  } catch (const base::UserError& error) {
+    spdlog::warn("{}", error.what());
+  }
+}
+
 std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -133,13 +143,13 @@ void prune(const fs::path& run_folder, int64_t keep) {
   const auto excess = static_cast<int64_t>(saved.size()) - keep;
   for (int64_t i = 0; i < excess; ++i) {
     const SavedStep& old = saved[static_cast<size_t>(i)];
-    if (!best || best->step != old.step) remove_checkpoint(old);
+    if (!best || best->step != old.step) warn_if_it_stays([&] { remove_checkpoint(old); });
   }
 }
 
 void remove_leftovers(const fs::path& run_folder) {
   for (const fs::path& path : entries(run_folder))
-    if (path.filename().string().starts_with(kPart)) remove_tree(path);
+    if (path.filename().string().starts_with(kPart)) warn_if_it_stays([&] { remove_tree(path); });
 }
 
 void move_into_place(const fs::path& from, const fs::path& to) {

@@ -38,10 +38,12 @@ std::optional<Best> read_best(const std::filesystem::path& run_folder);  // User
 void remove_best(const std::filesystem::path& run_folder);
 
 // Removes all but the newest `keep` (at least 1) and the best, the oldest first. One that cannot be opened is neither
-// counted nor removed. If killed in between, it leaves complete checkpoints and leftovers.
+// counted nor removed, and one that cannot be removed is a warning. If killed in between, it leaves complete checkpoints
+// and leftovers.
 void prune(const std::filesystem::path& run_folder, int64_t keep);
 
-// Removes the leftovers of a save or a removal that was killed. No other save may be in progress.
+// Removes the leftovers of a save or a removal that was killed; one that cannot be removed is a warning. No other save may
+// be in progress.
 void remove_leftovers(const std::filesystem::path& run_folder);
 
 // Renames a finished folder to `to`, durably. An existing folder is replaced atomically if the file system supports

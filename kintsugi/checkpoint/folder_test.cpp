@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 
 namespace kintsugi::checkpoint::folder_test {
@@ -23,6 +24,14 @@ TEST(Folder, TheNewestWholeOneIsFound) {
   EXPECT_FALSE(newest_whole(scratch / "none"));
   save_small(scratch.path(), 30);  // in place of the damaged one
   EXPECT_EQ(newest_whole(scratch.path())->step, 30);
+}
+
+// A folder that the system does not open, here a link to itself, is named as that.
+TEST(Folder, WhatCannotBeOpenedIsNamed) {
+  ScratchFolder scratch;
+  std::filesystem::create_symlink("loop", scratch / "loop");
+  EXPECT_EQ(error_of([&] { CheckpointReader reader(scratch / "loop"); }, scratch.path()),
+            "[checkpoint] cannot read \"loop\": Too many levels of symbolic links");
 }
 
 TEST(Folder, PruneKeepsTheNewestAndTheBest) {

@@ -89,8 +89,7 @@ TEST(Open, TheNewestWholeOneOnAllRanks) {
   EXPECT_EQ(open(scratch / "run"),
             three("[checkpoint] \"run\" holds no whole checkpoint; a checkpoint or a run's folder is needed"));
   put(scratch / "file", "");
-  EXPECT_EQ(open(scratch / "file"),
-            three("[checkpoint] \"file\" is a file; a checkpoint or a run's folder is needed"));
+  EXPECT_EQ(open(scratch / "file"), three("[checkpoint] \"file\" is a file; a checkpoint or a run's folder is needed"));
 }
 
 // Ranks 0 and 1 see another folder than rank 2, as where no file system is shared.

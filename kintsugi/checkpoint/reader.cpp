@@ -43,6 +43,8 @@ class Window {
 CheckpointReader::CheckpointReader(fs::path folder) : folder_(std::move(folder)) {
   const fs::path path = folder_ / kIndexFile;
   std::error_code error;
+  if (!fs::exists(path, error) && error)
+    throw base::UserError(kWhere, "cannot read {}: {}", base::in_quotes(folder_.string()), error.message());
   if (!fs::exists(path, error))
     throw base::UserError(kWhere, "{} has no {}; is it a checkpoint's folder?", base::in_quotes(folder_.string()),
                           kIndexFile);

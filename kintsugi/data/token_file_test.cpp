@@ -268,6 +268,58 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(summary.fingerprint, "");
 }
 
+// Files of other programs, which have no index.
+TEST(TokenFile, BareFilesAreOneDocument) {
+  const TestFolder folder;
+  const std::vector<int32_t> ids = {5, 6, 50256, 7, 8, 9, 10};
+  const auto error = [&](const std::string& bytes, const std::string& name = "t.bin") {
+    std::ofstream(folder / name, std::ios::binary) << bytes;
+    std::string text = error_of([&] { TokenFile file(folder / name); });
+    for (size_t at; (at = text.find(folder.path().string() + "/")) != std::string::npos;)
+      text.erase(at, folder.path().string().size() + 1);
+    return text;
+  };
+  std::string narrow, wide;
+  for (const int32_t id : ids) {
+    put(narrow, static_cast<uint16_t>(id));
+    put(wide, id);
+  }
+  const auto header = [](int32_t magic, int32_t version, int32_t count) {
+    std::string head;
+    for (const int32_t value : {magic, version, count}) put(head, value);
+    return head + std::string(1024 - head.size(), '\0');
+  };
+  for (const std::string& bytes : {narrow, header(20240520, 1, 7) + narrow, header(20240801, 7, 7) + wide}) {
+    EXPECT_EQ(error(bytes), "no error");
+    const TokenFile file(folder / "t.bin");
+    EXPECT_EQ(all_tokens(file), ids);
+    EXPECT_EQ(file.num_documents(), 1u);
+    EXPECT_EQ(file.document_of(6), 0u);
+    EXPECT_EQ(file.document_begin(1), 7u);
+    std::vector<int32_t> two(2);
+    EXPECT_EQ(file.read_with_next(1, two), 7);
+    EXPECT_EQ(summarize(file, 1, nullptr).max_token, 50256);
+    EXPECT_FALSE(fingerprint(file).empty());
+  }
+  EXPECT_EQ(error(header(20240520, 1, 9) + narrow),
+            "[tokens] \"t.bin\" says that it holds 9 ids, but 14 bytes follow its "
+            "header");
+  EXPECT_EQ(error(header(20240520, 2, 7) + narrow),
+            "[tokens] \"t.bin\" has version 2 of llm.c's format; this program reads version 1");
+  EXPECT_EQ(error(narrow + "x"),
+            "[tokens] \"t.bin\" has no index \"t.idx\", and 15 bytes are not 16-bit ids, as nanoGPT's are");
+  std::string many;
+  for (int32_t i = 0; i < 100; ++i) put(many, i);
+  EXPECT_EQ(error(many),
+            "[tokens] \"t.bin\" has no index \"t.idx\", and as 16-bit ids, nanoGPT's, every second one would "
+            "be 0: its ids seem to be wider");
+  // Without its suffix it is half of a pair, and so is one with a summary.
+  EXPECT_NE(error_of([&] { TokenFile file(folder / "t"); }).find("is missing next to"), std::string::npos);
+  write_tokens(folder / "pair", kDocuments);
+  std::filesystem::remove(folder / "pair.idx");
+  EXPECT_NE(error_of([&] { TokenFile file(folder / "pair.bin"); }).find("is missing next to"), std::string::npos);
+}
+
 TEST(TokenSummary, ADamagedSidecarIsRefused) {
   const TestFolder folder;
   write_tokens(folder / "t", kDocuments);
@@ -292,6 +344,8 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
   EXPECT_EQ(with("\"max_token\": 999", "\"max_token\": \"\""),
             ":7: \"max_token\" is \"\"; it should be a whole number from -1 on");
   EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), " describes another token file: 9 tokens instead of 8");
+  EXPECT_EQ(with("\"vocab_size\": 1000", "\"vocab_size\": 999"),
+            " says that the vocabulary has 999 ids, and the largest one is 999");
   // Of a pair with as many tokens and documents.
   write_tokens(folder / "other", {{5, 6}, {7}, {8}, {9, 10, 11, 999}});
   EXPECT_EQ(error(base::read_file(folder / "other.json")).substr(0, 62),
