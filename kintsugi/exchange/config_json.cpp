@@ -265,10 +265,10 @@ std::string computation_of(const config::Model& model, int64_t sequence) {
 
 bool computes_same(const config::Model& a, const config::Model& b) {
   if (a.family != b.family || a.vocab != b.vocab || a.context != b.context) return false;
-  // Scaling of positions may depend on the length.
-  const int64_t within = std::min(a.context, std::max<int64_t>(a.rope_original_context, 1));
-  for (const int64_t sequence : {a.context, within})
-    if (computation_of(a, sequence) != computation_of(b, sequence)) return false;
+  if (computation_of(a, a.context) != computation_of(b, a.context)) return false;
+  // LongRoPE has other factors for short texts.
+  const int64_t within = a.rope_original_context;
+  if (within > 0 && within < a.context) return computation_of(a, within) == computation_of(b, within);
   return true;
 }
 
