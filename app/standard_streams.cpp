@@ -49,7 +49,8 @@ void print_model_text(std::string_view text) {
 
 void write_text(std::FILE* to, std::string_view text) {
   const std::string shown = base::printable(text);
-  std::fwrite(shown.data(), 1, shown.size(), to);
+  errno = 0;
+  if (std::fwrite(shown.data(), 1, shown.size(), to) != shown.size() && to == stdout) fail(errno);
 }
 
 void write_warning(std::string_view text) {
