@@ -1,0 +1,68 @@
+// What generation needs, and where it ends: caches as long as a text, numbers that are none.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/process.h"
+
+namespace kintsugi::tests::limits_of_generation_test {
+namespace {
+
+class LimitsOfGeneration : public testing::Test {
+ protected:
+  LimitsOfGeneration() {
+    std::ofstream text(folder / "text.txt");
+    for (int i = 0; i < 200; ++i) text << "some words of a text, " << i << ".\n";
+    text.close();
+    EXPECT_EQ(run("prepare text.txt --output corpus").code, 0);
+  }
+
+  Ended run(const std::string& words) { return run_kintsugi(folder.path(), words); }
+  void train(const std::string& model, const std::string& more = "") {
+    std::ofstream(folder / "run.toml") << "[model]\nfamily = \"llama\"\nlayers = 1\nembed = 16\nheads = 2\n" << model
+                                       << "[data]\ntrain = \"corpus/train\"\n[train]\nfolder = \"run\"\nsteps = 2\n"
+                                          "global_batch = 2\nsequence = 8\n"
+                                       << more << "[parallel]\nthreads = 1\n";
+    const Ended ended = run("train run.toml");
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+
+  TemporaryFolder folder;
+};
+
+}  // namespace
+
+// The model's positions would need 11 GiB.
+TEST_F(LimitsOfGeneration, CachesAreAsLongAsTheTexts) {
+  train("context = 90000000\n");
+  const Ended made = run("generate run --prompt some --length 5 --temperature 0");
+  EXPECT_EQ(made.code, 0) << made.err;
+  const Ended limited = run("generate run --prompt some --length 5 --temperature 0 --context 64");
+  EXPECT_EQ(limited.out, made.out);
+  // A text that is longer than the caches goes on.
+  const Ended longer = run("generate run --prompt some --length 40 --temperature 0 --context 16");
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  const Ended wrong = run("generate run --prompt some --context 90000001");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.err.find("error: [generate] --context 90000001 is more than the model's 90000000 positions\n"),
+            std::string::npos)
+      << wrong.err;
+}
+
+// Weights beyond the range of fp16.
+TEST_F(LimitsOfGeneration, NumbersThatAreNoneEndIt) {
+  train("", "learning_rate = 1e5\nwarmup_steps = 0\nclip = 0\n");
+  EXPECT_EQ(run("generate run --prompt some --length 5").code, 0);
+  const Ended made = run("generate run --prompt some --length 5 --dtype fp16");
+  EXPECT_EQ(made.code, 1) << made.out;
+  EXPECT_NE(made.err.find("are NaN or infinity"), std::string::npos) << made.err;
+  const Ended evaluated = run("evaluate run --data corpus/train --dtype fp16");
+  EXPECT_EQ(evaluated.code, 1) << evaluated.out;
+  EXPECT_NE(evaluated.err.find("fp16 holds no number beyond 65504"), std::string::npos) << evaluated.err;
+  EXPECT_EQ(run("evaluate run --data corpus/train --dtype fp16 --allow-not-finite").code, 0);
+  const Ended exported = run("export run half --dtype fp16");
+  EXPECT_EQ(exported.code, 1) << exported.out;
+  EXPECT_NE(exported.err.find("--allow-not-finite writes them as they are"), std::string::npos) << exported.err;
+}
+
+}  // namespace kintsugi::tests::limits_of_generation_test
