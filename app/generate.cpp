@@ -40,10 +40,11 @@ struct GenerateOptions {
 // The options that must be the same on all ranks.
 std::string text_of(const GenerateOptions& o, const std::vector<Prompt>& prompts) {
   std::string text = fmt::format(
-      "--length {}\n--context {}\n--temperature {}\n--top-k {}\n--top-p {}\n--min-p {}\n--repetition-penalty {}\n--seed {}\n--chat "
+      "--length {}\n--context {}\n--temperature {}\n--top-k {}\n--top-p {}\n--min-p {}\n--repetition-penalty "
+      "{}\n--seed {}\n--chat "
       "{}",
-      o.length, o.context, o.sample.temperature, o.sample.top_k, o.sample.top_p, o.sample.min_p, o.sample.repetition_penalty,
-      o.sample.seed, o.prompts.chat);
+      o.length, o.context, o.sample.temperature, o.sample.top_k, o.sample.top_p, o.sample.min_p,
+      o.sample.repetition_penalty, o.sample.seed, o.prompts.chat);
   for (const std::string& bias : o.biases) text += "\n--logit-bias " + bias;
   for (const Prompt& prompt : prompts) text += "\n--prompt " + prompt.text;
   return text;
@@ -180,6 +181,19 @@ std::pair<int32_t, double> parse_bias(const std::string& text, int64_t vocab) {
   return {id, bias};
 }
 
+// Prompts of which the model does not see the beginning.
+void note_dropped(const GenerateOptions& o, const evaluate::CheckpointModel& model, const std::vector<Prompt>& prompts,
+                  Progress& progress) {
+  const int64_t most = o.context > 0 ? o.context : model.settings().model.context;
+  const auto copies = static_cast<size_t>(std::max<int64_t>(1, static_cast<int64_t>(o.copies)));
+  for (size_t i = 0; i < prompts.size(); i += copies)
+    if (const int64_t tokens = std::ssize(prompts[i].ids); tokens > most)
+      progress.print(fmt::format("note: prompt{} has {}, more than the context of {}: the first {} dropped",
+                                 prompts.size() == copies ? "" : fmt::format(" {}", i / copies + 1),
+                                 base::counted(tokens, "token"), base::group_digits(most),
+                                 tokens - most == 1 ? "is" : base::group_digits(tokens - most) + " are"));
+}
+
 void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
@@ -200,6 +214,7 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   std::optional<AllWritten> written;
   if (model.leads()) {
     print_notes(model.notes(), progress);
+    note_dropped(o, model, prompts, progress);
     warn_of_repeated(model.repeated(), prompts.size() == 1 ? "one text" : "the texts", progress);
     progress.finish();
     written.emplace(o, prompts, *model.tokenizer());

@@ -171,6 +171,15 @@ TEST_F(Console, MetricsThatAreSomethingElse) {
   try_all("6.0 GiB");
 }
 
+// Of a prompt that is longer than the context the user learns what the model does not see.
+TEST_F(Console, APromptLongerThanTheContext) {
+  const Ended one = kintsugi("generate run --length 1 --prompt " + std::string(40, 'x'));
+  EXPECT_NE((one.err + one.progress).find("40 tokens, more than the context of 16: the first 24 are dropped"),
+            std::string::npos)
+      << one.err;
+  EXPECT_EQ(kintsugi("generate run --length 1 --prompt xx").err.find("dropped"), std::string::npos);
+}
+
 // A damaged line is told of, and those after it stay.
 TEST_F(Console, ABadLineAmongMetrics) {
   const fs::path metrics = copy_of_run("torn") / "metrics.jsonl";
