@@ -41,7 +41,7 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   program::Program program = compile::program_of_rank(std::move(stages), world_.rank());
   comm::together(*all_, [&] {
     const auto bytes = static_cast<size_t>(program.bytes());
-    if (!base::can_allocate(bytes))
+    if (bytes > 0 && !kernels_->on_device() && !base::can_allocate(bytes))
       throw base::UserError("evaluate", "cannot allocate the {} that the model needs; {} needs less",
                             base::format_bytes(bytes),
                             graphs.decode ? "a smaller --context" : "a smaller --batch or --sequence");
