@@ -28,7 +28,8 @@ void relax(int spin) {
 void TeamBalance::add(Seconds own, Seconds total, int threads, Clock::time_point now) {
   own_ += own;
   total_ += total;
-  if (total_ < kWindow) return;
+  // A trial between two times alone is shorter: most likely the other programs are still there.
+  if (total_ < (period_ > kShortest ? kWindow / 4 : kWindow)) return;
   if (total_ > threads * own_) {
     alone_until_ = now + std::chrono::duration_cast<Clock::duration>(period_);
     period_ = std::min(2 * period_, kLongest);
