@@ -79,8 +79,8 @@ class Bench:
                  "--output", "begun")
 
     def run(self, *words, fails=False):
-        done = subprocess.run([self.program, *map(str, words)], cwd=self.folder, capture_output=True, text=True,
-                              env=dict(os.environ, KINTSUGI_TEST="1"))
+        done = subprocess.run([self.program, *map(str, words)], cwd=self.folder, capture_output=True, text=True, errors="replace",
+                              env=dict(os.environ))
         if done.returncode != 0 and not fails:
             raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr.strip()[-400:]}")
         return done
