@@ -97,6 +97,26 @@ TEST_F(PlanCluster, LengthsThatRunOutOfMemory) {
   EXPECT_FALSE(fits(256 << 10, split));  // each rank has the whole table of positions
 }
 
+// NeMo's distributed optimizer does so without a key.
+TEST_F(PlanCluster, ASoftwareSplitsStatesOverContext) {
+  const std::string layout = "--set parallel.data=2 parallel.context=2 parallel.zero=1 ";
+  const std::string whole = plan(layout), ours = plan(layout + "parallel.shard_context=true"),
+                    nemo = plan("--software megatron-2025 " + layout);
+  const auto optimizer = [](const std::string& page) {
+    return page.substr(page.find("bytes: states"), page.find("bytes: the rest") - page.find("bytes: states"));
+  };
+  EXPECT_NE(optimizer(ours), optimizer(whole));
+  EXPECT_EQ(optimizer(nemo), optimizer(ours));
+}
+
+// With the processor's kernels, as cards have none for experts.
+TEST_F(PlanCluster, ModelsWithExpertsOnCards) {
+  std::ofstream(folder / "run.toml") << "[model]\nfamily = \"mixtral\"\nlayers = 2\nembed = 64\nheads = 4\nexperts = "
+                                        "4\nvocab = 256\n[train]\nsequence = 32\nglobal_batch = 8\nmicro_batch = 1\n"
+                                        "[parallel]\ndata = 2\nexpert = 2\n";
+  EXPECT_NE(plan("").find("a step on Test: 4 of "), std::string::npos);
+}
+
 // In seconds of one processor, and in at most 2 GiB, libraries included.
 TEST_F(PlanCluster, ThousandsOfDevicesTakeSeconds) {
   const auto within =
