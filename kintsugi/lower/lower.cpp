@@ -1,9 +1,13 @@
 #include "kintsugi/lower/lower.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <optional>
+#include <thread>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/processor.h"
 #include "kintsugi/lower/fuse/fuse.h"
 #include "kintsugi/lower/fuse/group_launches.h"
 #include "kintsugi/lower/fuse/join_columns.h"
@@ -45,6 +49,31 @@ void place_the_largest(std::vector<program::Program>& stages, const graph::OpTab
   std::ranges::rotate(stages, stages.begin() + 1);
 }
 
+// Runs a function on each stage, on up to four threads: stages are independent of each other. Throws what the first
+// stage threw.
+template <typename F>
+void for_each_stage(std::vector<program::Program>& stages, F&& function) {
+  const size_t workers = std::min({stages.size(), static_cast<size_t>(base::usable_cores()), size_t{4}});
+  std::vector<std::exception_ptr> errors(stages.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t s = next++; s < stages.size(); s = next++) {
+      try {
+        function(stages[s]);
+      } catch (...) {
+        errors[s] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 }  // namespace
 
 std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump) {
@@ -80,15 +109,17 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("offload", offload, operations, target.offload);
   pass("move_gradients", move_gradients, operations);
   pass("join_lists", join_lists, operations);
-  if (target.extent == Extent::placed)
+  if (target.extent == Extent::placed) {
     place_the_largest(stages, operations);
-  else if (target.extent == Extent::verified)
-    pass("memory", plan_memory, operations, 0);
+  } else if (target.extent == Extent::verified) {
+    for_each_stage(stages, [&](program::Program& p) { plan_memory(p, operations, 0); });
+    pass("memory", [](const program::Program&) {});
+  }
   pass("group_launches", group_launches, target.kernels);
   if (target.extent < Extent::verified) return stages;
   pass("route", route, target.route);
   pass("place_waits", place_waits);
-  for (const program::Program& p : stages) program::verify(p);
+  for_each_stage(stages, [](const program::Program& p) { program::verify(p); });
   program::verify_ranks(stages);
   return stages;
 }
