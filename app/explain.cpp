@@ -114,7 +114,7 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
     text += line(stages.size() == 1 ? "program" : fmt::format("stage {}", i), stage_in_words(stages[i]));
   if (stages.size() > kShown) text += line("", fmt::format("and {} more", how_many(stages.size() - kShown, "stage")));
   text += "\nDetails, each with `--pass NAME`:\n";
-  for (const Pass& pass : kPasses) text += fmt::format("  {:<16}{}\n", pass.name, pass.about);
+  for (const Pass& pass : kPasses) text += fmt::format("  {:<16}{}\n", pass.name, fold(pass.about, kColumns, 18));
   return text;
 }
 

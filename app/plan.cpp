@@ -70,6 +70,14 @@ std::string bytes_in_words(int64_t bytes) {
   return base::format_bytes(static_cast<uint64_t>(bytes));
 }
 
+// A row of print_stages: the layers follow in its line, or below it.
+std::string with_layers(const std::string& row, const std::string& layers) {
+  constexpr int kIndent = 6;
+  if (std::ssize(row) + std::ssize(layers) <= kColumns) return row + layers + "\n";
+  return row.substr(0, row.find_last_not_of(' ') + 1) + "\n" + std::string(kIndent, ' ') +
+         fold(layers, kColumns, kIndent) + "\n";
+}
+
 // What each stage holds; checks again that no layer is lost or held twice.
 std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   std::vector<int> all;
@@ -82,7 +90,7 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
     parameters += s.share.parameters;
     const std::string row = fmt::format("  {:<3} ranks {:<{}}  {:>15} parameters  ", s.program->stage,
                                         program::list_of(s.ranks), widest, base::group_digits(s.share.parameters));
-    text += row + fold(program::layers_in_words(s.share.layers, layers), kColumns, static_cast<int>(row.size())) + "\n";
+    text += with_layers(row, program::layers_in_words(s.share.layers, layers));
   }
   std::sort(all.begin(), all.end());
   for (int64_t layer = -1; layer <= layers; ++layer) {
@@ -93,7 +101,7 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   }
   const std::string row =
       fmt::format("  {:<3}       {:<{}}  {:>15} parameters  ", "all", "", widest, base::group_digits(parameters));
-  return text + row + fold(program::layers_in_words(all, layers), kColumns, static_cast<int>(row.size())) + "\n";
+  return text + with_layers(row, program::layers_in_words(all, layers));
 }
 
 // A column of a table about stages, in bytes.
@@ -182,9 +190,10 @@ std::string print_packing(const std::vector<Stage>& stages) {
 
 std::string print_schedule(const plan::Schedule& schedule, const std::vector<Program>& programs) {
   const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, programs));
-  std::string text = fmt::format(
-      "bubble\n  {:.2f}% if every forward, input gradient and weight gradient costs the same ({:.2f}% as published)\n",
-      100 * plan::bubble(unit, 0), 100 * plan::published_bubble(schedule));
+  const std::string alike =
+      fmt::format("{:.2f}% if every forward, input gradient and weight gradient costs the same ({:.2f}% as published)",
+                  100 * plan::bubble(unit, 0), 100 * plan::published_bubble(schedule));
+  std::string text = "bubble\n  " + fold(alike, kColumns, 2) + "\n";
   std::vector<std::string> by_stage;
   for (int s = 0; s < schedule.stages; ++s) by_stage.push_back(fmt::format("{:.2f}%", 100 * plan::bubble(real, s)));
   text += "  " +
