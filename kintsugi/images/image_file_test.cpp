@@ -128,8 +128,8 @@ TEST(ImageFile, RefusesWhatIsDamaged) {
             "\"x.npy\" is in Fortran order; save it with numpy.ascontiguousarray");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|O", "(2, 4, 5)", pixels), "labels.csv"),
             "\"x.npy\" has elements of several parts; an array of plain numbers is needed");
-  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5, 1, 1)", pixels), "labels.csv"),
-            "\"x.npy\" holds [2 4 5 1 1] of |u1; images are [image height width], [image height width channel] or "
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5, 1, 1, 1)", pixels), "labels.csv"),
+            "\"x.npy\" holds [2 4 5 1 1 1] of |u1; images are [image height width], [image height width channel] or "
             "[image channel height width]");
   EXPECT_EQ(
       error_in(folder, "x.npy", npy_file("|u1", "(2, 2, 5, 2)", pixels), "labels.csv"),
