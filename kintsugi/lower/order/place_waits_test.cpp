@@ -100,7 +100,7 @@ TEST(PlaceWaits, BeforeATransferOfAnotherQueueAlone) {
   b.wait(first);
   b.wait(b.start(1, sum, more));
   b.wait(b.start(2, more, b.at(3), "tensor"));
-  EXPECT_EQ(b.placed(), "wait 3 before 4\nwait 5 before end\nwait 1 before end\n");
+  EXPECT_EQ(b.placed(), "wait 3 before 4\nwait 5 before end\nwait 1 before end\nstart 2 unordered\n");
 }
 
 TEST(PlaceWaits, BeforeTheLaunchOfAGroup) {
@@ -114,14 +114,14 @@ TEST(PlaceWaits, BeforeTheLaunchOfAGroup) {
 
 TEST(PlaceWaits, InALaterCallAndBeforeItsInputs) {
   Body b;
-  const BufferId sum = b.at(1);
+  const BufferId sum = b.at(1), tokens = b.at(2);
   b.wait(b.start(0, b.at(0), sum));
   b.body("forward");
-  b.call("gelu", {b.at(2)}, {b.at(3)});
+  b.call("gelu", {tokens}, {b.at(3)});
   b.call("gelu", {sum}, {b.at(4)});
   b.p.lists.push_back({.step = program::Step::train, .calls = {{.body = 0}, {.body = 1}}});
   EXPECT_EQ(b.placed(), "wait 1 before 1.1\n");
-  b.p.buffers[2].input = "tokens";
+  b.p.buffer(tokens).input = "tokens";
   EXPECT_EQ(b.placed(), "wait 1 before inputs1\n");
 }
 
