@@ -78,7 +78,7 @@ TEST(ImageLayouts, HalosOfTheUNetByHand) {
   config::Settings s = image_model("unet", "fp32");
   set_layout(s, "space=2");
   const std::unique_ptr<kernels::KernelSet> kernels = compile::kernels_of(s);
-  const program::Program p = compile::build_program(s, *kernels);
+  const program::Program p = compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
   std::vector<double> wire;
   for (const program::Body& body : p.bodies)
     if (body.variant_of < 0 && body.does(program::Work::forward))
