@@ -245,17 +245,24 @@ TEST(Resolve, KeysWithoutEffectAreTold) {
   EXPECT_EQ(resolved("", {"train.evaluate_every=5"}).warnings,
             Lines{"--set: train.evaluate_every = 5 has no effect with data.validation = \"\" (default)"});
   EXPECT_TRUE(resolved("[train]\nmomentum = 0.9\n").warnings.empty());  // what it is anyway
+  EXPECT_EQ(resolved("[data]\nfirst_token = 5\nmask_share = 0.5\ntrain_labels = \"x.csv\"\n").warnings,
+            (Lines{"run.toml:3: data.mask_share = 0.5 has no effect with model.objective = \"next\" (derived: that of "
+                   "the family)",
+                   "run.toml:2: data.first_token = 5 has no effect with model.objective = \"next\" (derived: that of "
+                   "the family)",
+                   "run.toml:4: data.train_labels = \"x.csv\" has no effect with model.objective = \"next\" (derived: "
+                   "that of the family)"}));
   EXPECT_EQ(
-      resolved("[data]\nfirst_token = 5\nmask_share = 0.5\ntrain_labels = \"x.csv\"\n").warnings,
-      (Lines{"run.toml:3: data.mask_share = 0.5 has no effect with model.objective = \"next\" (default)",
-             "run.toml:2: data.first_token = 5 has no effect with model.objective = \"next\" (default)",
-             "run.toml:4: data.train_labels = \"x.csv\" has no effect with model.objective = \"next\" (default)"}));
-  EXPECT_EQ(resolved("[model]\nrotary_dims = 8\nwindow_layers = [\"full\"]\nrouter_scale = 2.0\n").warnings,
-            (Lines{"run.toml:2: model.rotary_dims = 8 has no effect with model.positions = \"learned\" (default)",
-                   "run.toml:3: model.window_layers = [\"full\"] has no effect with model.window = 0 (default)",
-                   "run.toml:4: model.router_scale = 2.0 has no effect with model.experts = 0 (default)"}));
+      resolved("[model]\nrotary_dims = 8\nwindow_layers = [\"full\"]\nrouter_scale = 2.0\n").warnings,
+      (Lines{
+          "run.toml:2: model.rotary_dims = 8 has no effect with model.positions = \"learned\" (derived: that of the "
+          "family)",
+          "run.toml:3: model.window_layers = [\"full\"] has no effect with model.window = 0 (derived: that of the "
+          "family)",
+          "run.toml:4: model.router_scale = 2.0 has no effect with model.experts = 0 (derived: that of the family)"}));
   EXPECT_EQ(resolved("[model]\nfamily = \"llama\"\nrope_factor = 2.0\n").warnings,
-            Lines{"run.toml:3: model.rope_factor = 2.0 has no effect with model.rope_scaling = \"none\" (default)"});
+            Lines{"run.toml:3: model.rope_factor = 2.0 has no effect with model.rope_scaling = \"none\" (derived: that "
+                  "of the family)"});
   EXPECT_TRUE(resolved("[model]\nfamily = \"llama\"\ntied = false\nrotary_dims = 8\n").warnings.empty());
 }
 
