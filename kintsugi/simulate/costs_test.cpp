@@ -91,7 +91,7 @@ TEST(Kernels, StartOnceForAGroupThatOneLaunchPerforms) {
   Cluster c = small_cluster();
   c.device.kernel_start = 2;
   program::Instruction first, second;
-  first.kernel = second.kernel = "adamw";
+  first.kernel = second.kernel = "add";
   first.cost.memory_bytes = second.cost.memory_bytes = 20;
   first.launch = 2, second.launch = 0;
   const KernelCosts costs(c, softwares()[0]);
