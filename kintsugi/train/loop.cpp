@@ -386,8 +386,9 @@ double ranks_with_cores(const Rank& rank) {
 
 void add_rates(const Rank& rank, double peak_flops, Metrics& m) {
   const int64_t tokens = tokens_of_step(rank.settings().train);
-  m.tokens_per_second = static_cast<double>(tokens) / m.seconds;
-  m.flops_per_second = rank.step_flops / m.seconds;
+  const double seconds = std::max(m.seconds, 1e-9);  // where the clock stood still or went back
+  m.tokens_per_second = static_cast<double>(tokens) / seconds;
+  m.flops_per_second = rank.step_flops / seconds;
   if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * ranks_with_cores(rank));
   m.memory_bytes = rank.executor->allocated_bytes();
   m.planned_seconds = rank.planned_seconds;
