@@ -87,14 +87,14 @@ EncodedTexts encode_texts(const EmbedOptions& o, const evaluate::CheckpointModel
   return encoded;
 }
 
-std::string digest_of(const EncodedTexts& texts) {
+std::string digest_of_texts(const EncodedTexts& texts) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a of all ids
   for (const auto& ids : texts.ids)
     for (const int32_t id : ids) hash = (hash ^ static_cast<uint32_t>(id)) * 1099511628211u;
   return fmt::format("{} texts, {:016x}", texts.ids.size(), hash);
 }
 
-std::string csv_of(std::span<const float> values, size_t columns) {
+std::string csv_of_vectors(std::span<const float> values, size_t columns) {
   std::string file;
   for (size_t i = 0; i < values.size(); ++i) {
     file += fmt::format("{}", values[i]);
@@ -107,7 +107,7 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
   EncodedTexts texts;
   comm::together(model.all(), [&] { texts = encode_texts(o, model); });
-  comm::require_same(model.all(), "embed", "texts", digest_of(texts));
+  comm::require_same(model.all(), "embed", "texts", digest_of_texts(texts));
   const std::vector<float> vectors =
       evaluate::embed_texts(model, texts.ids, {.pooling = pooling_of(o), .batch = o.batch, .progress = [&](int64_t n) {
                                                  if (model.leads()) progress.count(n, std::ssize(texts.ids), "texts");
@@ -116,8 +116,8 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
   warn_of_repeated(model.repeated(), "a batch", progress);
   progress.finish();
   const auto columns = static_cast<size_t>(model.settings().model.embed);
-  base::write_output(
-      o.output, o.output.ends_with(".csv") ? csv_of(vectors, columns) : npy_file(vectors, texts.ids.size(), columns));
+  base::write_output(o.output, o.output.ends_with(".csv") ? csv_of_vectors(vectors, columns)
+                                                          : npy_file(vectors, texts.ids.size(), columns));
   write_out("checkpoint {}\ntexts      {}{}\nembeddings {}, {} x {}, {} pooling\n", model.folder(),
             base::group_digits(std::ssize(texts.ids)),
             texts.cut > 0
@@ -126,7 +126,7 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
             o.output, texts.ids.size(), columns, o.pooling);
 }
 
-void embed(const EmbedOptions& o) {
+void embed_texts_of(const EmbedOptions& o) {
   pooling_of(o);
   if (o.texts.empty()) throw base::UserError("embed", "name the file of the texts with --texts");
   if (!o.output.ends_with(".npy") && !o.output.ends_with(".csv"))
@@ -156,7 +156,7 @@ void add_embed(Command& kintsugi) {
       .show_default();
   verb.run([o] {
     find_best("embed", *o->model);
-    embed(*o);
+    embed_texts_of(*o);
   });
 }
 
