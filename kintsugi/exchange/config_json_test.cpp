@@ -118,7 +118,7 @@ TEST(ConfigJson, ForeignKeysArePassedOver) {
   EXPECT_EQ(error_of("\"is_causal\": false"),
             "[model] \"config.json\":2: \"is_causal\" is false; here there is only true");
   EXPECT_EQ(error_of("\"attention_chunk_size\": 8192").substr(0, 57),
-            "[model] \"config.json\":2: \"attention_chunk_size\" is 8192;");
+            "[model] \"config.json\":2: \"attention_chunk_size\" is 8192; ");
   // Of all families whose modules ask for it, though their published configurations lack it.
   for (const char* type : {"olmo2", "olmo3", "olmoe", "qwen2", "phi3", "smollm3"})
     EXPECT_EQ(read("\"num_key_value_heads\": 2, \"head_dim\": 6", type).model.head_dim, 6) << type;

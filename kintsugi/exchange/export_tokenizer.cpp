@@ -77,8 +77,8 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
     write_generation(folder, {});
     return "";
   }
-  const auto tokenizer = text::with_begin_of_texts(text::parse_tokenizer(json, "tokenizer.json"),
-                                                   begins ? settings.data.first_token : -1);
+  const auto tokenizer =
+      text::with_begin_of_texts(text::parse_tokenizer(json, "tokenizer.json"), begins ? settings.data.first_token : -1);
   const Ends ends = ends_of(*tokenizer, made_elsewhere);
   write_generation(folder, ends);
   const bool sentencepiece = tokenizer->kind() == "sentencepiece";

@@ -186,13 +186,14 @@ TEST(FolderReader, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(error([&](File& f) { f.add(norm, {24}, DType::i32); }),
             "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" holds int32, which are no weights");
   EXPECT_EQ(error([&](File& f) { f.add("model.layers.6.input_layernorm.weight", {24}); }),
-            "[model] \"folder\": tensor \"model.layers.6.input_layernorm.weight\" is no weight of the model that "
+            "[model] \"folder\": tensor \"model.layers.6.input_layernorm.weight\" is not a weight of the model that "
             "config.json describes");
   EXPECT_EQ(error([&](File& f) { f.add("a", {24}), f.add("b", {24}), f.add("c", {1}); }),
             "[model] \"folder\": tensor \"a\", like 2 others, is not a weight of the model that config.json describes");
-  EXPECT_EQ(error([&](File& f) { f.add(norm.substr(6), {24}); }),
-            "[model] \"folder\": tensor \"layers.0.input_layernorm.weight\" is no weight of the model that config.json "
-            "describes");
+  EXPECT_EQ(
+      error([&](File& f) { f.add(norm.substr(6), {24}); }),
+      "[model] \"folder\": tensor \"layers.0.input_layernorm.weight\" is not a weight of the model that config.json "
+      "describes");
   std::filesystem::remove(folder / "config.json");
   EXPECT_EQ(error_of([&] { FolderReader reader(folder); }, scratch.path()),
             "[file] cannot open \"folder/config.json\": No such file or directory");

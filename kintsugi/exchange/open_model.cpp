@@ -86,7 +86,8 @@ std::string config_of(const FolderReader& reader) {
   theirs.train.dtype = name_of(reader.config().dtype);
   read_begin(reader.folder(), theirs.data);
   const auto is_taken = [&](const config::Key& key) {
-    if (theirs.data.begin_samples && key.section == "data") return key.name == "begin_samples" || key.name == "first_token";
+    if (theirs.data.begin_samples && key.section == "data")
+      return key.name == "begin_samples" || key.name == "first_token";
     return key.section == "model" || key.full_name() == "train.dtype";
   };
   for (size_t i = 0; i < config::keys().size(); ++i) {

@@ -119,8 +119,8 @@ class Placement {
     for (MappedWeight& w : tensor_.weights)
       if (w.shape != w.whole) w.stride.front() = inner;
     for (const MappedWeight& w : tensor_.weights)
-      base::require(std::ranges::count(w.stride, 0) == 0, "exchange", "{}: {} {} has more dims", tensor_.name, w.name,
-                    to_string(w.shape));
+      if (std::ranges::count(w.stride, 0) > 0 && what_.empty())
+        what_ = fmt::format("{} {} has more dims", w.name, to_string(w.shape));
     return what_;
   }
 
@@ -137,7 +137,10 @@ class Placement {
   int64_t common(const std::vector<std::string>& words, int64_t& inner) {
     const int64_t before = inner;
     for (auto word = words.rbegin(); word != words.rend(); ++word) {
-      base::require(sizes_.contains(*word), "exchange", "{}: no weight has the dim {}", tensor_.name, *word);
+      if (!sizes_.contains(*word)) {
+        if (what_.empty()) what_ = "no weight has the dim " + *word;
+        continue;
+      }
       for (MappedWeight& w : tensor_.weights) place(w, *word, inner);
       inner *= sizes_.at(*word);
     }

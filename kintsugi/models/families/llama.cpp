@@ -17,12 +17,17 @@ config::Model llama_defaults() {
 }
 
 std::vector<ConfigRow> llama_config(const LlamaSizes& sizes) {
-  return {is("vocab_size", "vocab", sizes.vocab), is("hidden_size", "embed", sizes.embed),
-          is("intermediate_size", "ffn", sizes.ffn), is("num_hidden_layers", "layers", sizes.layers),
-          is("num_attention_heads", "heads", sizes.heads), is("num_key_value_heads", "kv_heads", sizes.kv_heads),
-          // read by all, listed or not
-          is("max_position_embeddings", "context", sizes.context), is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
-          activation_is("hidden_act", "\"silu\""), is("tie_word_embeddings", "tied", sizes.tied),
+  return {is("vocab_size", "vocab", sizes.vocab),
+          is("hidden_size", "embed", sizes.embed),
+          is("intermediate_size", "ffn", sizes.ffn),
+          is("num_hidden_layers", "layers", sizes.layers),
+          is("num_attention_heads", "heads", sizes.heads),
+          is("num_key_value_heads", "kv_heads", sizes.kv_heads),
+          is("head_dim", "head_dim", "null"),  // which all of them read, listed or not
+          is("max_position_embeddings", "context", sizes.context),
+          is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
+          activation_is("hidden_act", "\"silu\""),
+          is("tie_word_embeddings", "tied", sizes.tied),
           ignored("attention_dropout")};
 }
 

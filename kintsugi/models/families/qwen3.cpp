@@ -15,8 +15,10 @@ Family qwen3() {
                                                 .heads = "32",
                                                 .kv_heads = "32",
                                                 .context = "32768"});
-  config.insert(config.end(), {is("head_dim", "head_dim", "128"), is("attention_bias", "bias_query_key_value", "false"),
-                               is("attention_bias", "bias_output", "false")});
+  for (ConfigRow& row : config)
+    if (row.ours == "head_dim") row.absent = "128";
+  config.insert(config.end(),
+                {is("attention_bias", "bias_query_key_value", "false"), is("attention_bias", "bias_output", "false")});
   std::vector<WeightRow> weights = llama_weights();
   weights.push_back({"layers.*.self_attn.q_norm.weight", "head_dim", {"layer*.attention.query_norm.gamma"}});
   weights.push_back({"layers.*.self_attn.k_norm.weight", "head_dim", {"layer*.attention.key_norm.gamma"}});
