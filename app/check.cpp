@@ -42,6 +42,12 @@ std::string within_columns(const std::string& toml) {
   std::string text;
   for (size_t begin = 0, end; (end = toml.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = toml.substr(begin, end - begin);
+    if (std::ssize(line) > kColumns && line.starts_with("# ")) {
+      std::string folded = fold(line.substr(2), kColumns, 2);
+      for (size_t next = 0; (next = folded.find("\n  ", next)) != std::string::npos; ++next) folded[next + 1] = '#';
+      text += "# " + folded + "\n";
+      continue;
+    }
     const size_t comment = line.rfind("  # ");
     if (std::ssize(line) <= kColumns || comment == line.npos || comment + 40 > static_cast<size_t>(kColumns)) {
       text += line + "\n";

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -44,9 +45,19 @@ class Page : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     return fold(CLI::Formatter::make_option_desc(option), kColumns - static_cast<int>(get_column_width()), 0);
   }
+  std::string make_subcommand(const CLI::App* verb) const override {
+    constexpr int kName = 13;  // columns of the longest name, with spaces around it
+    return fmt::format("  {:<{}}{}\n", verb->get_name(), kName - 2, fold(verb->get_description(), kColumns, kName));
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return fold(CLI::Formatter::make_description(app), kColumns, 0);
+  }
   std::string make_footer(const CLI::App* app) const override {
-    const std::string footer = app->get_footer();
-    return footer.empty() || footer.ends_with('\n') ? footer : footer + "\n";
+    std::istringstream lines(app->get_footer());
+    std::string footer;
+    for (std::string line; std::getline(lines, line);)
+      footer += (std::ssize(line) > kColumns && !line.starts_with(' ') ? fold(line, kColumns, 0) : line) + "\n";
+    return footer;
   }
 };
 
