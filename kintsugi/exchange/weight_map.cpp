@@ -25,7 +25,9 @@ Weights weights_of(const config::Model& model) {
   const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
   Weights weights;
   for (const graph::State& state : *graphs.states) {
-    const bool running = state.kind == graph::StateKind::statistic && state.saved && state.type.shape.rank() > 0;
+    // Running statistics are tensors of folders too; the bias by which experts are balanced is none.
+    const bool running = state.kind == graph::StateKind::statistic && state.saved && state.type.shape.rank() > 0 &&
+                         !state.name.ends_with(models::kRouterBias);
     if (state.kind == graph::StateKind::weight || running) weights.emplace(state.name, state.type.shape);
   }
   return weights;
