@@ -57,20 +57,19 @@ TEST_P(ImageLayouts, OfOneRankInFp32) {
   EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp32", 1), 5e-5), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ImageLayouts,
-                         testing::Values(ModelLayout{"unet", "space=2"}, ModelLayout{"unet", "space=3"},
-                                         ModelLayout{"unet", "space=4 space_dims=width"},
-                                         ModelLayout{"unet", "space=2 data=2 zero=3"},
-                                         ModelLayout{"unet", "space=4 tiles"}, ModelLayout{"unet", "tensor=2"},
-                                         ModelLayout{"unet", "pipe=2"}, ModelLayout{"unet", "space=2 pipe=3"},
-                                         ModelLayout{"unet-deep", "space=2 space_dims=depth"},
-                                         ModelLayout{"unet-deep", "space=4 space_dims=depth,height"},
-                                         ModelLayout{"cosmoflow", "space=2 space_dims=depth"},
-                                         ModelLayout{"cosmoflow", "space=2 tensor=2"},
-                                         ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"},
-                                         ModelLayout{"vit", "tensor=2"}, ModelLayout{"vit", "pipe=2 data=2"},
-                                         ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"}),
-                         [](const auto& info) { return test_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    All, ImageLayouts,
+    testing::Values(ModelLayout{"unet", "space=2"}, ModelLayout{"unet", "space=3"},
+                    ModelLayout{"unet", "space=4 space_dims=width"}, ModelLayout{"unet", "space=2 data=2 zero=3"},
+                    ModelLayout{"unet", "space=4 tiles"}, ModelLayout{"unet", "tensor=2"},
+                    ModelLayout{"unet", "pipe=2 schedule=gpipe"}, ModelLayout{"unet", "space=2 pipe=3 schedule=gpipe"},
+                    ModelLayout{"unet-deep", "space=2 space_dims=depth"},
+                    ModelLayout{"unet-deep", "space=4 space_dims=depth,height"},
+                    ModelLayout{"cosmoflow", "space=2 space_dims=depth"}, ModelLayout{"cosmoflow", "space=2 tensor=2"},
+                    ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"},
+                    ModelLayout{"vit", "tensor=2"}, ModelLayout{"vit", "pipe=2 data=2"},
+                    ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"}),
+    [](const auto& info) { return test_name(info.param); });
 
 // Of the U-Net's 48 rows each of two ranks has 24, 12, 6 and 3, and of the 3 of the lowest level 2 and 1. Transposed
 // convolutions have windows that do not overlap; only the lowest makes 4 rows on one rank, of which it keeps 3.

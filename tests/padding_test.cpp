@@ -190,9 +190,21 @@ TEST(Padding, FastKernelsAgreeWithinWindows) {
             if (const Type type = narrow(x.type()); type != x.type()) x = x.as(type.dtype);
           for (Type& type : part.outs) type = narrow(type);
           const std::vector<Tensor> got = run_row_on(*cpu, part.local, part.ins, part.outs, call);
-          for (size_t j = 0; j < got.size(); ++j)
-            EXPECT_EQ(far(got[j], want[j]), "")
-                << t.text() << ": " << dim << ", rank " << rank << " of " << ranks << ", output " << j;
+          // What a kernel leaves at absent positions of an output is not read.
+          for (size_t j = 0; j < got.size(); ++j) {
+            std::string wrong;
+            const auto look = [&](int64_t at, int64_t from) {
+              if (from >= 0 && wrong.empty() &&
+                  std::abs(got[j].get(at) - want[j].get(at)) > 1e-5 + 1e-5 * std::abs(want[j].get(at)))
+                wrong = fmt::format("element {} is {}, not {}", at, got[j].get(at), want[j].get(at));
+            };
+            if (t.outs[j].shape.has(dim)) {
+              for_each_of_part(t.outs[j].shape, dim, part.of_outs[j].segments(), look);
+            } else {
+              for (int64_t i = 0; i < want[j].elements(); ++i) look(i, i);
+            }
+            EXPECT_EQ(wrong, "") << t.text() << ": " << dim << ", rank " << rank << " of " << ranks << ", output " << j;
+          }
         }
     }
   }
