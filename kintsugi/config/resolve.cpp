@@ -344,8 +344,10 @@ void warn_of_idle_model_keys(Resolved& given) {
   warn_if_idle(given, {"model.window_layers", "model.rope_theta_window"}, s.model.window > 0, "model.window");
   warn_if_idle(given,
                {"model.experts_per_token", "model.router_scores", "model.router_normalize", "model.router_scale",
-                "train.balance_weight", "train.balance_rate", "train.expert_bound", "train.expert_overflow"},
+                "train.balance_weight", "train.balance_rate", "train.expert_overflow"},
                s.model.experts > 0, "model.experts");
+  // 1 is what is derived without experts, and saved with a run.
+  warn_if_idle(given, "train.expert_bound", s.model.experts > 0 || s.train.expert_bound == 1, "model.experts");
 }
 
 // Keys of data that a model with another objective reads.

@@ -33,8 +33,8 @@ TEST(SweepSpec, GridIsEveryCombination) {
 
 TEST(SweepSpec, DrawsAreInRangeDistinctAndRepeatable) {
   const std::string search =
-      "train.learning_rate = {from = 1e-5, to = 1e-1, scale = \"log\"}\nmodel.layers = {from = 2, to = 4}\n"
-      "train.decay = [\"cosine\", \"linear\"]";
+      "\"train.learning_rate\" = {from = 1e-5, to = 1e-1, scale = \"log\"}\n\"model.layers\" = {from = 2, to = 4}\n"
+      "\"train.decay\" = [\"cosine\", \"linear\"]";
   const Spec spec = spec_of(search, "method = \"random\"\ntrials = 400");
   const std::vector<Values> all = candidates(spec);
   ASSERT_EQ(all.size(), 400u);
