@@ -128,8 +128,15 @@ def main():
             after = load_file(here / "after" / "model.safetensors")
             inner = model.model if isinstance(model, Hugging) else model
             norm = torch.sqrt(sum((p.grad.double() ** 2).sum() for p in inner.parameters())).item()
-            gradients = max(((before[k] - after[k]) - p.grad).abs().max().item() / norm
-                            for k, p in inner.named_parameters())
+            if isinstance(model, Hugging):  # names on disk are not those in memory
+                before = load_file(weights / "model.safetensors")
+                for p in inner.parameters():
+                    p.data = p.grad.clone()
+                inner.save_pretrained(here / "gradients")
+                wanted = load_file(here / "gradients" / "model.safetensors")
+            else:
+                wanted = {k: p.grad for k, p in inner.named_parameters()}
+            gradients = max(((before[k] - after[k]) - g).abs().max().item() / norm for k, g in wanted.items())
             running = max([((after[k] - b).abs() / (b.abs() + 1e-3)).max().item() for k, b in inner.named_buffers()
                            if k.endswith(("running_mean", "running_var"))], default=0.0)
         failed |= logits > 1e-5 or gradients > 1e-4 or running > 1e-4

@@ -252,4 +252,28 @@ TEST(Models, AFamilyThatIsNone) {
   }
 }
 
+// Differentiation reaches all weights.
+TEST(Step, EveryWeightOfAnImageFamilyHasAGradient) {
+  for (const char* name : {"lenet", "resnet18", "convnext_tiny", "vit", "unet", "cosmoflow"}) {
+    config::Settings s;
+    s.model = defaults_of(name);
+    const int64_t fixed = family(name).config.layers;
+    s.model.layers = fixed > 0 ? fixed : 2;
+    s.model.embed = s.model.ffn = 8;
+    s.model.heads = s.model.kv_heads = 2;
+    s.model.outputs = 3;
+    s.model.image_channels = 1;
+    s.model.image_height = s.model.image_width = 32;
+    s.train.global_batch = s.train.micro_batch = 2;
+    s.train.optimizer = "sgd";
+    const Graphs graphs = build_training(s);
+    for (size_t i = 0; i < graphs.states->size(); ++i) {
+      const auto id = static_cast<graph::StateId>(i);
+      const graph::State& state = (*graphs.states)[id];
+      if (state.kind != graph::StateKind::weight) continue;
+      EXPECT_NE(graphs.states->gradient_of(id), graph::kNone) << name << ": " << state.name;
+    }
+  }
+}
+
 }  // namespace kintsugi::models::step_test

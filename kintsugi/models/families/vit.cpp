@@ -29,7 +29,7 @@ ValueId patches(Builder& b) {
   if (m.class_token) {
     const ValueId token = b.weight("embedding.class", {b.embed()}, {Init::Kind::normal, b.deviation()}, true);
     const tensor::Type first = {{b.batch(), {"one", 1}, b.embed()}, b.dtype()};
-    y = g.op("concatenate", {g.make("broadcast", {token}, {first})[0], g.rename(y, "seq", "patch")},
+    y = g.op("concatenate", {g.add({g.fill(0.0, first), token}), g.rename(y, "seq", "patch")},
              {{"whole", "one patch seq"}});
   }
   const int64_t length = tokens + (m.class_token ? 1 : 0);
