@@ -78,7 +78,7 @@ TEST_F(Followed, WhatCannotBeReadIsAnError) {
     metrics.read();
     FAIL();
   } catch (const base::UserError& error) {
-    EXPECT_EQ(std::string(error.what()), "[metrics] cannot read \"" + path.string() + "\": Is a directory");
+    EXPECT_EQ(std::string(error.what()), "[metrics] \"" + path.string() + "\" is not a regular file; move it away");
   }
 }
 

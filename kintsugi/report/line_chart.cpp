@@ -202,7 +202,7 @@ class Drawing {
   // Its colour, and a pattern of dashes by its number on the chart: of curves that lie on each other all are seen.
   std::string look(const Curve& curve) const {
     const auto number = static_cast<size_t>(&curve - chart_.curves.data());
-    const size_t dashes = chart_.curves.size() == 1 ? 0 : number % kDashes;
+    const size_t dashes = chart_.curves.size() == 1 ? 0 : (number + number / kColours) % kDashes;  // none twice in 32
     return fmt::format("c{}{}", curve.colour % kColours, dashes == 0 ? "" : fmt::format(" d{}", dashes));
   }
 

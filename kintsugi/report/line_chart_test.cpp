@@ -100,9 +100,9 @@ TEST(LineChart, ColoursBeginAgainDashed) {
   std::vector<Curve> curves;
   for (int i = 0; i < 10; ++i) curves.push_back({.name = "n", .colour = i, .points = {{0, 1}, {1, 2}}});
   const std::string chart = html_chart({.heading = "h", .curves = curves});
-  EXPECT_EQ(count(chart, "class=\"c1\""), 2u);  // in the legend and in the plot
-  EXPECT_EQ(count(chart, "class=\"c1 dashed\""), 2u);
-  EXPECT_EQ(count(chart, "class=\"c7 dashed\""), 0u);
+  EXPECT_EQ(count(chart, "class=\"c1 d1\""), 2u);  // in the legend and in the plot
+  EXPECT_EQ(count(chart, "class=\"c1 d2\""), 2u);
+  EXPECT_EQ(count(chart, "class=\"c7 d3\""), 2u);
 }
 
 }  // namespace kintsugi::report::line_chart_test
