@@ -60,7 +60,7 @@ TEST(Template, Errors) {
   EXPECT_EQ(
       error_of("{a|upper}", "{}"),
       "[tasks] \"record\":1: unknown filter \"upper\"; there are strip, lstrip, capitalize, spaces, before, after, "
-      "without_last_word, last_word, wikihow");
+      "without_last_word, last_word, wikihow, wikitext");
   EXPECT_EQ(error_of("{a|before}", "{}"), "[tasks] \"record\":1: the filter \"before\" takes an argument, as after:_");
   EXPECT_EQ(error_of("{a.b}", R"({"a": {"c": 1}})"), "[tasks] \"record\":1: \"a.b\" is missing");
   EXPECT_EQ(error_of("{a}", R"({"a": [1]})"), "[tasks] \"record\":1: \"a\" is a list; it should be a text");
