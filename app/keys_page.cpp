@@ -84,7 +84,7 @@ std::string page_of_all() {
       if (key.section == section) page += entry(key.name, fmt::format("{} [{}]", key.help, config::default_text(key)));
   }
   return page +
-         "\nIn brackets: the default. `--keys SECTION` says what is allowed, `--keys SECTION.KEY` all of a key.\n";
+         "\nIn brackets: the default. `--keys SECTION` says what is allowed,\n`--keys SECTION.KEY` all of a key.\n";
 }
 
 }  // namespace
