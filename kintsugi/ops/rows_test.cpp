@@ -60,6 +60,26 @@ const Type kKernel = {{{"kernel_height", 3}, {"kernel_width", 5}, {"channel", 3}
 const Type kFiltered = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"filter", 4}}, kF};
 const Type kPooled = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"channel", 3}}, kF};
 
+// With kWindows it makes [height:7 width:9] of kPooled.
+const Type kTransposedKernel = {{{"kernel_height", 3}, {"kernel_width", 5}, {"filter", 4}, {"channel", 3}}, kF};
+
+// kImage in twice the height and three times the width.
+const Attributes kRepeated = {{"window", "height width"},      {"kernel_height", int64_t{2}},
+                              {"stride_height", int64_t{2}},   {"kernel_width", int64_t{3}},
+                              {"stride_width", int64_t{3}},    {"positions_height", int64_t{7}},
+                              {"positions_width", int64_t{9}}, {"mode", "nearest"}};
+const Attributes kInterpolated = {
+    {"window", "height width"},       {"kernel_height", int64_t{4}},   {"stride_height", int64_t{2}},
+    {"low_height", int64_t{1}},       {"high_height", int64_t{1}},     {"kernel_width", int64_t{5}},
+    {"stride_width", int64_t{3}},     {"low_width", int64_t{1}},       {"high_width", int64_t{1}},
+    {"positions_height", int64_t{7}}, {"positions_width", int64_t{9}}, {"mode", "linear"}};
+const Type kUpsampled = {{{"batch", 2}, {"height", 14}, {"width", 27}, {"channel", 3}}, kF};
+const Type kJoined = {{{"batch", 2}, {"height", 7}, {"width", 9}, {"joined", 7}}, kF};
+
+// Of kFiltered: 2 groups of 2 channels.
+const Attributes kGroups = {{"channels", int64_t{4}}, {"groups", int64_t{2}}, {"count", int64_t{30}}};
+const Type kGroupStatistics = {{{"batch", 2}, {"moment", 2}, {"norm_group", 2}}, kD};
+
 // Sizes: batch 2, seq 5, key_seq 7, embed 6, ffn 8, vocab 11, position 9, kv_heads 3, group 2, head_dim 4.
 std::vector<Case> cases() {
   const Type s = scalar();
@@ -214,6 +234,17 @@ std::vector<Case> cases() {
       {"class_loss", {of("batch class"), of("batch", kI), of("batch")}, {}, {s, s}, 24},
       {"class_loss_grad", {of("batch class"), of("batch", kI), of("batch"), s}, {}, {of("batch class")}, 6},
       {"class_hits", {of("batch class"), of("batch", kI)}, {}, {s, s}, 6},
+      {"class_loss",  // of each pixel
+       {of("batch height width class"), of("batch height width", kI), of("batch")},
+       {},
+       {s, s},
+       4. * 378},
+      {"class_loss_grad",
+       {of("batch height width class"), of("batch height width", kI), of("batch"), s},
+       {},
+       {of("batch height width class")},
+       378},
+      {"class_hits", {of("batch height width class"), of("batch height width", kI)}, {}, {s, s}, 378},
       {"squared_error", {of("batch target"), of("batch target")}, {}, {s, s}, 24},
       {"squared_error_grad", {of("batch target"), of("batch target"), s}, {}, {of("batch target")}, 8},
       {"first", {of(kX)}, {}, {of("batch embed")}, 0},
@@ -310,6 +341,56 @@ std::vector<Case> cases() {
        {},
        {of("channel"), of("channel")},
        30},
+      {"leaky_relu", {of(kImage)}, {{"slope", 0.1}}, {of(kImage)}, 2. * 378},
+      {"leaky_relu_grad", {of(kImage), of(kImage)}, {{"slope", 0.1}}, {of(kImage)}, 2. * 378},
+      {"transposed_convolution",
+       {kPooled, kTransposedKernel},
+       kWindows,
+       {of("batch height width filter")},
+       2. * 90 * 60},
+      {"transposed_convolution",  // without a position at each end of the height, and two at each of the width
+       {kPooled, kTransposedKernel},
+       {{"window", "height width"},
+        {"kernel_height", int64_t{3}},
+        {"stride_height", int64_t{2}},
+        {"low_height", int64_t{1}},
+        {"high_height", int64_t{1}},
+        {"kernel_width", int64_t{5}},
+        {"low_width", int64_t{2}},
+        {"high_width", int64_t{2}}},
+       {{{{"batch", 2}, {"height", 5}, {"width", 5}, {"filter", 4}}, kF}},
+       2. * 90 * 60},
+      {"upsample", {of(kImage)}, kRepeated, {kUpsampled}, 8. * 2268},
+      {"upsample", {of(kImage)}, kInterpolated, {kUpsampled}, 8. * 2268},
+      {"upsample_grad", {kUpsampled}, kRepeated, {of(kImage)}, 8. * 2268},
+      {"adaptive_pool", {of(kImage)}, {{"whole", "height width"}}, {kPooled}, 2. * 378},
+      {"adaptive_pool_grad", {kPooled}, {{"whole", "height width"}}, {of(kImage)}, 2. * 378},
+      {"concatenate",
+       {of(kImage), of("batch height width filter")},
+       {{"whole", "channel filter joined"}},
+       {kJoined},
+       0},
+      {"slice", {kJoined}, {{"whole", "joined filter"}, {"first", int64_t{3}}}, {of("batch height width filter")}, 0},
+      {"reshape",
+       {of(kImage, kB)},
+       {{"whole", "height width pixel"}},
+       {{{{"batch", 2}, {"pixel", 63}, {"channel", 3}}, kB}},
+       0},
+      {"drop_path", {of(kImage)}, {}, {of(kImage)}, 378},
+      {"channel_scale", {of(kImage), of("channel")}, {}, {of(kImage)}, 378},
+      {"channel_scale_sums", {of(kImage), of(kImage)}, {}, {of("channel")}, 2. * 378},
+      {"group_statistics", {kFiltered}, kGroups, {kGroupStatistics}, 3. * 120},
+      {"group_norm", {kFiltered, of("filter"), of("filter"), kGroupStatistics}, kGroups, {kFiltered}, 4. * 120},
+      {"group_norm_sums",
+       {kFiltered, of("filter"), kGroupStatistics, kFiltered},
+       kGroups,
+       {of("filter"), of("filter"), kGroupStatistics},
+       8. * 120},
+      {"group_norm_grad",
+       {kFiltered, of("filter"), kGroupStatistics, kGroupStatistics, kFiltered},
+       kGroups,
+       {kFiltered},
+       8. * 120},
       {"state", {}, {}, {of(kX)}, 60},
       {"input", {}, {}, {of(kX)}, 60},
       {"fill", {}, {}, {of(kX)}, 60},
