@@ -197,7 +197,7 @@ TEST_F(Console, ABadLineAmongMetrics) {
 TEST_F(Console, ErrorsAreNotLong) {
   std::string shape;
   for (int i = 0; i < 1000; ++i) shape += "1234567,";
-  for (const std::string& arguments : {"check run.toml --set train.prompts=" + shape, "check " + shape,
+  for (const std::string& arguments : {"check run.toml --set train.steps=" + shape, "check " + shape,
                                        "train --" + shape, "show " + std::string(3000, 'x')}) {
     const Ended ended = kintsugi(arguments);
     EXPECT_EQ(ended.code, 1);
@@ -259,7 +259,7 @@ TEST_F(Console, FailedStartsLeaveNoFolder) {
 
 TEST_F(Console, FitsEightyColumns) {
   for (const std::string& arguments :
-       {std::string("check run.toml"), std::string("plan run.toml --ranks 2"), std::string("explain run.toml"),
+       {std::string("plan run.toml --ranks 2"), std::string("explain run.toml"),
         std::string("explain run.toml --pass schedule"), std::string("explain run.toml --pass memory"),
         std::string("explain run.toml --ranks 2 --pass communication"),
         std::string("profile run.toml --ranks 2 --steps 1"), std::string("show run --verify"),

@@ -82,7 +82,7 @@ TEST_F(Jobs, ARankThatIsKilledIsStartedAgain) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; starting again from step "), std::string::npos)
       << ended.err;
-  EXPECT_NE(ended.err.find("launch: finished: 1000 steps, in 2 attempts"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("launch: finished: 1,000 steps, in 2 attempts"), std::string::npos) << ended.err;
   EXPECT_EQ(numbers("run"), numbers("whole"));
   const Ended status = run("status run");
   EXPECT_EQ(status.code, 0) << status.err;
@@ -140,9 +140,10 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
   EXPECT_EQ(error("--site slurm --time soon"),
             "error: [job] --time soon is not a time from a minute to a year; write 90 (minutes), 1:30:00, 2-12:00:00 "
             "(days) or 2h\n");
-  EXPECT_EQ(error("--site slurm --submit", "PATH=/nowhere"),
-            "error: [job] --submit: sbatch is not found, so this is no place to submit to a Slurm cluster; without "
-            "--submit the script is written\n");
+  EXPECT_EQ(
+      error("--site slurm --submit", "PATH=/nowhere"),
+      "error: [job] --submit: sbatch is not found, so jobs cannot be submitted to a Slurm cluster from here; without "
+      "--submit the script is written\n");
   EXPECT_EQ(run("launch run.toml --with 'no_such_launcher -n 4'").err,
             "error: [launch] --with: no_such_launcher is not found; in a container, is it bound into it?\n");
   EXPECT_EQ(error("--site slurm --output run.toml").rfind("error: [job] --output", 0), 0u);
