@@ -292,7 +292,7 @@ TEST_F(Console, TheOriginOfRanks) {
 TEST_F(Console, OneRankAndOneStep) {
   EXPECT_NE(kintsugi("train run.toml --set train.folder=one train.steps=1").out.find("done: 1 step, in one\n"),
             std::string::npos);
-  EXPECT_NE(kintsugi("compare run.toml --steps 1").out.find("1 step, 1 rank"), std::string::npos);
+  EXPECT_NE(kintsugi("compare run.toml --ranks 2 --steps 1").out.find("loss, 2 ranks"), std::string::npos);
 }
 
 TEST_F(Console, HintsForOtherNames) {
