@@ -49,7 +49,7 @@ std::string within_columns(const std::string& toml) {
       continue;
     }
     const size_t comment = line.rfind("  # ");
-    if (std::ssize(line) <= kColumns || comment == line.npos || comment + 40 > static_cast<size_t>(kColumns)) {
+    if (std::ssize(line) <= kColumns || comment == line.npos || comment + 24 > static_cast<size_t>(kColumns)) {
       text += line + "\n";
       continue;
     }

@@ -259,7 +259,7 @@ TEST_F(Console, FailedStartsLeaveNoFolder) {
 
 TEST_F(Console, FitsEightyColumns) {
   for (const std::string& arguments :
-       {std::string("plan run.toml --ranks 2"), std::string("explain run.toml"),
+       {std::string("check run.toml"), std::string("plan run.toml --ranks 2"), std::string("explain run.toml"),
         std::string("explain run.toml --pass schedule"), std::string("explain run.toml --pass memory"),
         std::string("explain run.toml --ranks 2 --pass communication"),
         std::string("profile run.toml --ranks 2 --steps 1"), std::string("show run --verify"),
