@@ -58,7 +58,7 @@ std::optional<Excess> over(config::Settings s, const std::vector<program::Progra
 // What there is no time for is not compiled, and counted.
 TEST(MemoryLimits, ChangesHaveABudgetOfTime) {
   config::Settings s = two_stages();
-  const auto stages = compile::build_programs(s, *compile::kernels_of(s));
+  const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
   s.parallel.memory_per_rank = "1kB";
   int64_t tried = 0;
   const auto e = compile::excess(
@@ -67,7 +67,7 @@ TEST(MemoryLimits, ChangesHaveABudgetOfTime) {
   EXPECT_GT(tried, 0);
   EXPECT_TRUE(e->fitting.empty() && !e->together);
   EXPECT_GT(e->not_tried, 3);
-  EXPECT_NE(one_line(*e).find("changes not tried"), std::string::npos) << one_line(*e);
+  EXPECT_NE(compile::one_line(*e).find("changes not tried"), std::string::npos) << compile::one_line(*e);
 }
 
 TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
