@@ -49,7 +49,7 @@ void class_loss(const KernelCall& call) {
   for_labelled(call, [&](size_t, double weight, size_t label, std::span<const double> logits) {
     double mean = 0;
     for (const double z : logits) mean += z / static_cast<double>(logits.size());
-    loss += weight * (log_sum_exp(logits) - (1 - smoothing) * logits[label] - smoothing * mean);
+    loss += weight * (log_sum_exp(logits) - (1 - smoothing) * logits[label] - (smoothing > 0 ? smoothing * mean : 0.0));
     count += weight;
   });
   store(call, 0, {&loss, 1});
