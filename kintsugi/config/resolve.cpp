@@ -195,6 +195,10 @@ void check_schedule(Resolved& given) {
       objective(given.settings.model) != Objective::pixels)
     throw base::UserError("config", "{}{} needs model.objective = \"classes\" or \"pixels\"",
                           place(given, {"train.label_smoothing"}), given.say("train.label_smoothing"));
+  const Device on = device(given.settings.parallel);
+  if (t.label_smoothing > 0.0 && (on == Device::cuda || on == Device::emulated))
+    throw base::UserError("config", "{}{}: labels are smoothed on the processor alone; set parallel.device = \"cpu\"",
+                          place(given, {"parallel.device", "train.label_smoothing"}), given.say("parallel.device"));
   const bool ends = t.decay == "cosine" || t.decay == "linear";
   if (t.warmup_steps > t.steps)
     given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its maximum",
@@ -450,7 +454,8 @@ void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& 
   if (Data& d = resolved.settings.data; begins_samples(resolved.settings)) {
     derive<int64_t>(resolved, "data.first_token", d.first_token, -1, ids.first);
     if (d.first_token < 0)
-      throw base::UserError("config", "{}{} needs a token, and the tokenizer puts none before texts; data.first_token "
+      throw base::UserError("config",
+                            "{}{} needs a token, and the tokenizer puts none before texts; data.first_token "
                             "names an id",
                             place(resolved, {"data.begin_samples"}), resolved.say("data.begin_samples"));
   }
