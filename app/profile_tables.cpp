@@ -167,7 +167,7 @@ std::string print_bubbles(const std::vector<report::StageBubble>& bubbles) {
                     percent(b.waiting), b.rank < 0 ? "" : fmt::format("rank {}", b.rank), percent(b.communication),
                     percent(b.rest)});
   }
-  return "\nthe bubble, idle over busy time; as run it is waiting, communication and the rest\n" +
+  return "\nthe bubble, idle over busy time; as run: waiting, communication and the rest\n" +
          table_within(kColumns, rows);
 }
 

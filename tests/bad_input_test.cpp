@@ -280,7 +280,7 @@ TEST_F(BadInput, AFolderThatCannotBeWritten) {
   fs::remove(folder / "run/metrics.jsonl");
   fs::create_directories(folder / "run/metrics.jsonl");
   expect_error("train run.toml --resume --set train.steps=4",
-               "error: [file] cannot read \"run/metrics.jsonl\": Is a directory\n");
+               "error: [metrics] \"run/metrics.jsonl\" is not a regular file; move it away\n");
   if (::geteuid() == 0) return;  // who may write everywhere
   fs::permissions(folder / "late", fs::perms::owner_read | fs::perms::owner_exec);
   expect_error("train run.toml --set train.folder=late/run",

@@ -100,9 +100,9 @@ TEST_F(PlanVerb, PrintsEachStageToTheByte) {
   EXPECT_EQ(e.code, 0) << e.err;
   EXPECT_EQ(complaint(e.err), "");
   EXPECT_EQ(lines_with(e.out, "ranks"),
-            "  0   ranks 0 1             35,520 parameters  embedding, layers 0-1\n"
-            "  1   ranks 2 3             25,472 parameters  layers 2-3, head\n");
-  EXPECT_EQ(lines_with(e.out, "  all"), "  all                       60,992 parameters  embedding, layers 0-3, head\n");
+            "  0   ranks 0 1           35,520 parameters  embedding, layers 0-1\n"
+            "  1   ranks 2 3           25,472 parameters  layers 2-3, head\n");
+  EXPECT_EQ(lines_with(e.out, "  all"), "  all                     60,992 parameters  embedding, layers 0-3, head\n");
   for (const program::Program& p : programs(settings())) {
     const program::MemoryTable t = program::memory_table(p);
     const int64_t states = t.weights + t.gradients + t.optimizer + t.statistics;
@@ -124,8 +124,8 @@ TEST_F(PlanVerb, PrintsEachStageToTheByte) {
   EXPECT_NE(e.out.find("\nschedule\n1f1b: 2 stages, 8 micro-batches; 27 units, bubble 12.5%\nstage 0 |F0F1. . "),
             std::string::npos)
       << e.out;
-  EXPECT_NE(e.out.find("bubble\n  12.50% if every forward, input gradient and weight gradient costs the same (12.50% "
-                       "as published)\n"),
+  EXPECT_NE(e.out.find("bubble\n  12.50% if every forward, input gradient and weight gradient costs the same\n  "
+                       "(12.50% as published)\n"),
             std::string::npos)
       << e.out;
 }
@@ -215,8 +215,8 @@ TEST_F(PlanVerb, AVeryLargeModelTakesSecondsAndLittleMemory) {
   EXPECT_EQ(complaint(e.err), "");
   EXPECT_LT(used, 10);
   EXPECT_LT(after.ru_maxrss, 1 << 20);
-  EXPECT_EQ(lines_with(e.out, "  all"),
-            "  all                                  174,615,846,912 parameters  embedding, layers 0-95, head\n");
+  EXPECT_EQ(lines_with(e.out, "  all"), "  all                                174,615,846,912 parameters\n");
+  EXPECT_NE(e.out.find("\n      embedding, layers 0-95, head\n"), std::string::npos);
   EXPECT_NE(e.out.find("interleaved: 8 stages, 3 chunks on each, 64 micro-batches; 597 units, bubble 3.65%"),
             std::string::npos);
   const std::string csv = base::read_file(folder / "gpt3.csv");

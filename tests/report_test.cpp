@@ -100,7 +100,7 @@ TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   const std::string page = text_of("pipe/report.html");
   EXPECT_EQ(markup_fault(page), "");
   for (const char* text :
-       {"<title>pipe</title>", "<td>pipe=2 data=2</td>", "<h3>Loss</h3>", "<h3>Validation loss</h3>",
+       {"<title>pipe: ", "<td>pipe=2 data=2</td>", "<h3>Loss</h3>", "<h3>Validation loss</h3>",
         "<td>parallel.pipe</td><td>2</td><td>--set</td>", "<td>model.layers</td><td>2</td><td>run.toml:2</td>",
         "plan: 4 ranks, mesh pipe=2 data=2\n", "<td>pipe</td><td class=\"r\">2</td><td>0 2</td>",
         "<td>0</td><td>0 1</td>", "Memory over a step", ">limit of a rank: 1.0 MiB",
@@ -116,8 +116,9 @@ TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   EXPECT_TRUE(matches(both.out, "both\\.html: 2 runs, 27 steps, [0-9.]+ KiB\n")) << both.out;
   const std::string page_of_both = text_of("both.html");
   EXPECT_EQ(markup_fault(page_of_both), "");
-  for (const char* text : {"<td>train.learning_rate</td><td>0.001</td><td>0.002</td>", "<h2>Plan of pipe</h2>",
-                           "<h2>Plan of one</h2>", "<p>Nothing is sent.</p>"})
+  for (const char* text :
+       {"<td>train.learning_rate</td><td>0.001</td><td>0.002</td>", "<summary>Plan of pipe</summary>",
+        "<summary>Plan of one</summary>", "<p>Nothing is sent.</p>"})
     EXPECT_TRUE(has(page_of_both, text)) << text;
 
   const Ended streamed = report("one -o /dev/stdout");

@@ -59,7 +59,8 @@ struct Texts {
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
     auto executor = std::make_unique<run::Executor>(
-        compile::only_stage(compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = 1})),
+        compile::only_stage(
+            compile::compile({.settings = s, .kernels = *kernels, .graphs = &graphs, .threads = team.size()})),
         *kernels, team);
     grow_weights(*executor);
     return executor;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "kintsugi/base/error.h"
@@ -67,7 +68,10 @@ void for_each_stage(std::vector<program::Program>& stages, F&& function) {
   };
   {
     std::vector<std::jthread> threads;
-    for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+    try {
+      for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: those that run do the work
+    }
     work();
   }
   for (const std::exception_ptr& error : errors)

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <queue>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -57,7 +58,10 @@ void for_each_in_parallel(size_t n, int threads, const std::function<void(size_t
     }
   };
   std::vector<std::jthread> team;
-  for (int t = 1; t < std::min(threads, static_cast<int>(n)); ++t) team.emplace_back(work);
+  try {
+    for (int t = 1; t < std::min(threads, static_cast<int>(n)); ++t) team.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads: those that run do the work
+  }
   work();
   team.clear();
   for (const std::exception_ptr& failure : failures)
