@@ -272,7 +272,7 @@ TEST_F(CompareCommand, Errors) {
       "error: [compare] the plan has one rank, and would be compared with itself; --ranks N or [parallel] says "
       "more");
   expect_error("compare run.toml --random --ranks 3",
-               "error: [config] --set: train.global_batch = 8 is not divisible by mesh axis \"data\" of size 3; "
+               "error: [config] --ranks: train.global_batch = 8 is not divisible by mesh axis \"data\" of size 3; "
                "nearest: 6, 9");
   expect_error("compare run.toml --random --ranks 2 --layers 0",
                "error: [compare] --layers 0 is not an integer from 1 to 10,000");
