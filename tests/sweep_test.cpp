@@ -134,10 +134,11 @@ TEST_F(Sweeps, HalvingContinuesTheBest) {
 
 TEST_F(Sweeps, ASignalStopsItAndTheSameCommandContinues) {
   write_sweep("[sweep]\nfolder = \"s\"\n[set]\ntrain.steps = 4000\n[search]\ntrain.seed = [1, 2]\n");
-  const Ended stopped = run_kintsugi(folder.path(),
-                                     "sweep sweep.toml & pid=$!; while ! [ -s s/runs/run_001.log ]; do "
-                                     "sleep 0.05; done; sleep 1; kill -TERM $pid; wait $pid; true",
-                                     ":");
+  Process sweep(folder.path(), "sweep sweep.toml");
+  const fs::path metrics = folder / "s/runs/run_001/metrics.jsonl";
+  ASSERT_TRUE(sweep.wait_for([&] { return fs::exists(metrics) && fs::file_size(metrics) > 1000; }));
+  sweep.send(SIGTERM);
+  const Ended stopped = sweep.wait();
   EXPECT_NE(stopped.err.find("stopped; the same command continues"), std::string::npos) << stopped.err;
   EXPECT_TRUE(trainers_in(fs::canonical(folder.path())).empty());
   // Fewer ranks, and the rest of the steps: both runs are resumed, and end with the numbers of undisturbed ones.
