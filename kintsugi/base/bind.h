@@ -1,15 +1,15 @@
-// Binding threads to cores.
+// Binds threads to cores.
 #pragma once
 
 #include <vector>
 
 namespace kintsugi::base {
 
-// The cores that this process may use, by number, in the order of the machine's topology, so that neighbours share
-// caches: one thread of each core before the second thread of any.
+// The cores that this process may use, in topology order, so that adjacent entries share caches: one thread of each
+// core before the second thread of any.
 std::vector<int> cores_of_process();
 
-// Binds the calling thread to that core, if the system allows it.
+// Binds the calling thread to that core, if the system permits.
 void bind_thread(int core);
 
 }  // namespace kintsugi::base

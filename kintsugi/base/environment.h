@@ -1,4 +1,4 @@
-// Variables of the environment that choose among a few words.
+// Environment variables that select one of a few words.
 #pragma once
 
 #include <initializer_list>
@@ -6,7 +6,7 @@
 
 namespace kintsugi::base {
 
-// "" if it is not set. UserError "[where] NAME is ..." for a word that is none of these.
+// "" if it is not set. Throws UserError "[where] NAME is ..." for any other word.
 std::string_view environment_word(std::string_view where, const char* name,
                                   std::initializer_list<std::string_view> words);
 

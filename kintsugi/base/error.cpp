@@ -10,7 +10,7 @@ namespace kintsugi::base {
 
 namespace {
 
-// Of the parts between semicolons.
+// The length of the longest part between semicolons.
 size_t longest_part(std::string_view text) {
   size_t longest = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -23,7 +23,7 @@ size_t longest_part(std::string_view text) {
 
 }  // namespace
 
-// A sentence is long only if a name or a shape in it is; several that are not may list what would be right.
+// A message is long only if it contains a long name or shape, or lists several short alternatives.
 std::string message_of(std::string_view where, std::string_view what) {
   constexpr size_t kLongPart = 300, kLongest = 400, kLongestList = 1000;
   const std::string line = one_line(fmt::format("[{}] {}", where, what), SIZE_MAX);

@@ -28,8 +28,8 @@ namespace kintsugi::base {
 namespace {
 
 constexpr size_t kBufferBytes = 2 << 20;
-constexpr size_t kAlignment = 4096;         // of what is written past the page cache; no disk asks for more
-constexpr uint64_t kBeginBytes = 32 << 20;  // between two times that the disk is told to write
+constexpr size_t kAlignment = 4096;         // alignment of direct writes; no disk requires more
+constexpr uint64_t kBeginBytes = 32 << 20;  // bytes between requests to start writeback
 
 [[noreturn]] void fail(std::string_view what, const std::filesystem::path& path) {
   throw UserError("file", "cannot {} \"{}\": {}", what, path.string(), std::strerror(errno));
@@ -39,13 +39,13 @@ constexpr uint64_t kBeginBytes = 32 << 20;  // between two times that the disk i
   throw UserError("file", "\"{}\" has more than {}; {} has less", path.string(), format_bytes(most.bytes), most.what);
 }
 
-// For reading, without waiting for the writer of a FIFO.
+// Opens for reading without waiting for the writer of a FIFO.
 struct Opened {
   explicit Opened(const std::filesystem::path& path)
       : descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor < 0) fail("open", path);
     if (::fstat(descriptor, &status) == 0 && !S_ISDIR(status.st_mode)) {
-      if (!S_ISFIFO(status.st_mode)) ::fcntl(descriptor, F_SETFL, O_RDONLY);  // a terminal is waited for
+      if (!S_ISFIFO(status.st_mode)) ::fcntl(descriptor, F_SETFL, O_RDONLY);  // reads of a terminal block
       return;
     }
     const int reason = S_ISDIR(status.st_mode) ? EISDIR : errno;
@@ -70,7 +70,7 @@ std::string read_file(const std::filesystem::path& path, MostBytes most) {
   char block[1 << 16];
   for (;;) {
     const ssize_t n = ::read(file.descriptor, block, sizeof block);
-    if (n < 0 && errno == EAGAIN && S_ISFIFO(file.status.st_mode)) {  // it has a writer, which has written nothing yet
+    if (n < 0 && errno == EAGAIN && S_ISFIFO(file.status.st_mode)) {  // it has a writer that has written nothing yet
       pollfd wait = {.fd = file.descriptor, .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, -1);
       continue;
@@ -146,7 +146,7 @@ void sync_folder(const std::filesystem::path& folder) {
   const std::filesystem::path real = folder.empty() ? "." : folder;
   const int descriptor = ::open(real.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("open", real);
-  // A file system that has no sync for folders answers EINVAL; its renames are as durable as it makes them.
+  // A file system without fsync for folders returns EINVAL; its renames are as durable as it makes them.
   const bool failed = ::fsync(descriptor) != 0 && errno != EINVAL;
   ::close(descriptor);
   if (failed) fail("sync", real);
@@ -173,7 +173,7 @@ void MadeFolders::remove_if_empty() noexcept {
 }
 
 void remove_if_possible(const std::filesystem::path& path) noexcept {
-  // Not remove_all(): g++ 12's ends the process where it gets no memory.
+  // Not remove_all(): g++ 12's terminates the process when out of memory.
   constexpr int kOpenFolders = 16;
   const auto remove = [](const char* entry, const struct stat*, int, struct FTW*) {
     ::remove(entry);
@@ -198,7 +198,7 @@ class FileWriter::Behind {
     thread_.join();
   }
 
-  // Takes a full buffer, and gives one to be filled. An error of the thread is thrown here or by `wait`.
+  // Takes a full buffer and returns an empty one. Errors of the thread are thrown here or by wait().
   Buffer exchange(Buffer full) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !queued_; });
@@ -240,16 +240,16 @@ class FileWriter::Behind {
     }
   }
 
-  static constexpr size_t kBuffers = 2;  // one is queued, one is written; the caller has a third
+  static constexpr size_t kBuffers = 2;  // one queued, one being written; the caller has a third
 
   FileWriter& file_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   Buffer queued_;
   std::vector<Buffer> spare_;
   bool writing_ = false, done_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // last member: it uses the others
 };
 
 FileWriter::FileWriter(const std::filesystem::path& path, Writing way) : path_(path), way_(way) {
@@ -279,7 +279,7 @@ void FileWriter::write(std::span<const std::byte> bytes) {
     if (buffered_ < kBufferBytes) continue;
     if (way_ == Writing::through_cache) {
       write_all({buffer_.get(), kBufferBytes}, false);
-      // The disk begins before the file is closed. That it cannot is no error.
+      // Start writeback before the file is closed. Failure is not an error.
       if (size_ % kBeginBytes == 0) ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
     } else {
       if (!behind_) behind_ = std::make_unique<Behind>(*this);
@@ -294,7 +294,8 @@ void FileWriter::write_all(std::span<const std::byte> bytes, bool past_cache) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EINVAL && past_cache) {  // the file system cannot, or a write has ended inside a block
+    if (n < 0 && errno == EINVAL &&
+        past_cache) {  // unsupported by the file system, or a write has ended inside a block
       set_past_cache(past_cache = false);
       continue;
     }
@@ -303,7 +304,7 @@ void FileWriter::write_all(std::span<const std::byte> bytes, bool past_cache) {
   }
 }
 
-// Past the page cache only whole blocks of the disk are written, as full buffers are. Not every file system can.
+// Direct writes require whole disk blocks, as full buffers are, and support by the file system.
 void FileWriter::set_past_cache(bool past_cache) {
   const int flags = ::fcntl(descriptor_, F_GETFL);
   ::fcntl(descriptor_, F_SETFL, past_cache ? flags | O_DIRECT : flags & ~O_DIRECT);
@@ -322,7 +323,7 @@ FileLock::FileLock(const std::filesystem::path& path, std::string_view taken) {
     descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor_ < 0) fail("write", path);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) break;
-    // Whoever held it may have removed the file after we opened it.
+    // The previous holder may have removed the file after it was opened here.
     struct stat locked = {}, named = {};
     if (::fstat(descriptor_, &locked) != 0) fail("lock", path);
     if (::stat(path.c_str(), &named) == 0 && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return;

@@ -1,5 +1,5 @@
-// Files: whole reads, memory maps, and writes that survive a crash. Errors are UserErrors that name the path and the
-// system's reason (a full disk, a folder that cannot be written).
+// Reads whole files and writes files crash-safely. Errors are UserErrors that name the path and the system's reason
+// (disk full, folder not writable).
 #pragma once
 
 #include <cstddef>
@@ -14,62 +14,62 @@
 
 namespace kintsugi::base {
 
-// What is not read further: "more than 4.0 MiB; a configuration has less".
+// A limit on the bytes read: "more than 4.0 MiB; a configuration has less".
 struct MostBytes {
   size_t bytes;
   std::string_view what;  // "a configuration"
 };
 
-// A whole file; of a pipe or a device, all until its end, which is at most a GiB where no limit is given. UserError
-// where there is more, and for a FIFO that no process writes.
+// Reads a whole file; a pipe or device until its end, up to 1 GiB unless a limit is given. Throws UserError beyond the
+// limit, and for a FIFO without a writer.
 std::string read_file(const std::filesystem::path& path);
 std::string read_file(const std::filesystem::path& path, MostBytes most);
 
-// A file of a run that others may have put something else in place of. UserError "[where] ..." unless it is a regular
-// file of at most kMostOfRunFile bytes, or is not there.
+// Checks a file of a run folder, which others may have replaced. Throws UserError "[where] ..." unless it is absent or
+// a regular file of at most kMostOfRunFile bytes.
 inline constexpr uint64_t kMostOfRunFile = uint64_t{1} << 30;
 void require_run_file(std::string_view where, const std::filesystem::path& path);
 
-// The folder for temporary files, TMPDIR or /tmp. UserError that names it unless it is a folder.
+// The folder for temporary files: TMPDIR or /tmp. Throws UserError, naming it, unless it is a folder.
 std::filesystem::path temporary_folder();
 
-// Writes a temporary file beside `path`, syncs it and renames it: afterwards `path` holds either `content` or its old
+// Writes a temporary file next to `path`, syncs it and renames it: afterwards `path` holds either `content` or its old
 // content.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
 // Renames a finished folder into place and syncs its parent. `to` must not exist.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
-// Replaces the folder `to` by the finished folder `from` in one step, durably; then `from` is what `to` was. False, and
-// nothing is changed, where the file system cannot do this.
+// Atomically and durably swaps the finished folder `from` with the folder `to`. Returns false, with nothing changed, if
+// the file system does not support this.
 bool exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
-// Folders that make_folders made, and that are removed again unless something is left in them.
+// Owns the folders that make_folders created and removes the empty ones on destruction.
 class MadeFolders {
  public:
-  explicit MadeFolders(const std::filesystem::path& folder);  // makes it, and what of its parents does not exist
+  explicit MadeFolders(const std::filesystem::path& folder);  // creates it and its missing parents
   MadeFolders() = default;
   void remove_if_empty() noexcept;
 
  private:
-  std::vector<std::filesystem::path> made_;  // the innermost first
+  std::vector<std::filesystem::path> made_;  // innermost first
 };
-// A file, or a folder with what is in it; for destructors.
+// Removes a file, or a folder with its contents; for destructors.
 void remove_if_possible(const std::filesystem::path& path) noexcept;
 
 // How a file is written.
-//   through_cache  it stays in the system's page cache
-//   to_disk        past the page cache, by a thread of its own; a large file takes about half the time, and must then
-//   be
-//                  read from the disk. Where the file system cannot do that, it is written through the cache
+//   through_cache  stays in the system's page cache
+//   to_disk        bypasses the page cache, on a separate thread; takes about half the time for a large file, which
+//   must
+//                  then be read from disk. Falls back to through_cache if the file system does not support it
 enum class Writing : uint8_t { through_cache, to_disk };
 
-// A file written sequentially, through a buffer of 2 MiB; three where it is written to disk. The content is guaranteed
-// only after `close`, which syncs, has returned.
+// Writes a file sequentially, through a buffer of 2 MiB (three if to disk). The content is guaranteed only after
+// close(), which syncs, has returned.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path, Writing way = Writing::through_cache);
-  ~FileWriter();  // closes without a sync; errors are lost
+  ~FileWriter();  // closes without syncing; errors are lost
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
@@ -93,13 +93,13 @@ class FileWriter {
   int descriptor_ = -1;
   Writing way_;
   uint64_t size_ = 0;
-  Buffer buffer_;  // made when it is needed
+  Buffer buffer_;  // allocated on first use
   size_t buffered_ = 0;
-  std::unique_ptr<Behind> behind_;  // the thread, once a buffer was full
+  std::unique_ptr<Behind> behind_;  // the thread, once a buffer has been full
 };
 
-// An advisory lock on a file, held while the object exists. Throws UserError with the text `taken` if another process
-// holds it.
+// An advisory lock on a file, held for the lifetime of the object. Throws UserError with the text `taken` if another
+// process holds it.
 class FileLock {
  public:
   FileLock(const std::filesystem::path& path, std::string_view taken);
@@ -111,10 +111,10 @@ class FileLock {
   int descriptor_ = -1;
 };
 
-// Whether what is open lies at that path still; true if nobody can tell.
+// Whether the open file is still the one at that path; true if unknown.
 bool is_at(int descriptor, const std::filesystem::path& path);
 
-// A folder that is kept open, so that another of the same name is told apart from it.
+// Keeps a folder open, to distinguish it from another folder of the same name.
 class FolderIdentity {
  public:
   FolderIdentity() = default;

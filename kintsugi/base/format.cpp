@@ -11,8 +11,8 @@
 namespace kintsugi::base {
 namespace {
 
-// One decimal below 100 and none from there on, in the largest of `units` (each `step` times the one before) that
-// leaves at least 1. A number that would be rounded up to a whole `step` moves on to the next unit.
+// One decimal below 100 and none above, in the largest of `units` (each `step` times the previous) that leaves at least
+// 1. A number that would round up to `step` uses the next unit.
 std::string scaled(double value, double step, std::span<const std::string_view> units) {
   size_t unit = 0;
   while (unit + 1 < units.size() && std::fabs(value) >= step - 0.5) {
@@ -116,7 +116,7 @@ size_t utf8_length(std::string_view text) {
   if (length == 0 || text.size() < length) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  // Overlong forms, surrogates, and values beyond U+10FFFF.
   if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0)) return 0;
   if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) return 0;
   return length;
@@ -133,19 +133,19 @@ bool is_utf8(std::string_view text) {
 
 namespace {
 
-// Of a character of two or three bytes.
+// Code point of a character of two or three bytes.
 unsigned code_of(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 2) return (byte(0) & 0x1fU) << 6 | (byte(1) & 0x3fU);
   return (byte(0) & 0xfU) << 12 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU);
 }
 
-// What printable() leaves as it is, in one piece.
+// Passed through unchanged by printable(), in one piece.
 constexpr std::string_view kPlain =
     "\n\t !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
-// Marks, embeddings, overrides and isolates of direction, with which a name may look like another, and the separators
-// of lines and paragraphs.
+// Bidirectional marks, embeddings, overrides and isolates, which can make a name look like another, and line and
+// paragraph separators.
 bool turns_text(std::string_view character) {
   if (character.size() != 2 && character.size() != 3) return false;
   const unsigned code = code_of(character);
@@ -153,11 +153,11 @@ bool turns_text(std::string_view character) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
-// `text` is not empty. Takes its first character, or a byte that belongs to none, and returns it, or the escape for it.
+// `text` must not be empty. Removes its first character, or an invalid byte, and returns it or its escape.
 std::string next_shown(std::string_view& text) {
   const size_t length = utf8_length(text);
   const auto first = static_cast<unsigned char>(text[0]);
-  // U+0080 to U+009F are control characters as well.
+  // U+0080 to U+009F are control characters too.
   const bool late_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
   const std::string_view character = text.substr(0, length == 0 ? 1 : length);
   text.remove_prefix(character.size());
@@ -185,7 +185,7 @@ std::string one_line(std::string_view text, size_t limit) {
 std::string printable(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
-    // Printable ASCII, which nearly all is, at once.
+    // Fast path: printable ASCII, which is nearly everything.
     const size_t plain = std::min(text.find_first_not_of(kPlain), text.size());
     shown += text.substr(0, plain);
     text.remove_prefix(plain);

@@ -17,7 +17,7 @@ using Library = nlohmann::json;
 constexpr size_t kDeepest = 64;
 constexpr size_t kLongestShown = 60;
 constexpr size_t kLongestPath = 120;
-constexpr uint32_t kOpen = UINT32_MAX;  // the end of an object or list that is being read
+constexpr uint32_t kOpen = UINT32_MAX;  // end of an object or list that is still being read
 
 enum class Kind : uint8_t { null, boolean, natural, negative, real, text, list, object };
 
@@ -26,7 +26,7 @@ struct Span {
   uint32_t size = 0;
 };
 
-// Reads a text and tells how far it has read. The library takes two of these for a range.
+// An iterator that reports how far the text has been read. The library takes a pair of them as a range.
 class Cursor {
  public:
   using difference_type = std::ptrdiff_t;
@@ -56,10 +56,10 @@ class Cursor {
 
 }  // namespace
 
-// A value; those in it follow it, up to `end`.
+// A value; its children follow it, up to `end`.
 struct Json::Node {
   Kind kind = Kind::null;
-  uint32_t line = 0;  // from the first of the document
+  uint32_t line = 0;  // relative to the first of the document
   uint32_t end = 0;
   Span key;
   union {
@@ -68,7 +68,7 @@ struct Json::Node {
     int64_t negative;
     double real;
     Span text;
-    uint32_t count;  // of values in a list or object
+    uint32_t count;  // number of values in a list or object
   };
   Node() : natural(0) {}
 };
@@ -78,7 +78,7 @@ struct Json::Document {
   std::string name;
   int64_t first_line = 1;
   std::vector<Node> nodes;
-  std::string pool;  // of all keys and texts
+  std::string pool;  // all keys and texts
 
   std::string_view in_pool(Span span) const { return std::string_view(pool).substr(span.begin, span.size); }
 
@@ -86,7 +86,7 @@ struct Json::Document {
     return fmt::format("{}:{}", in_quotes(name), first_line + static_cast<int64_t>(line));
   }
 
-  // "model.vocab[3]"; "" of the whole document.
+  // "model.vocab[3]"; "" for the whole document.
   std::string path(uint32_t index) const {
     std::string path;
     for (uint32_t at = 0; at != index;) {
@@ -104,7 +104,7 @@ struct Json::Document {
   }
 };
 
-// Makes the nodes from what the library's parser reports.
+// Builds the nodes from the events of the library's parser.
 class Json::Builder {
  public:
   Builder(Document& document, std::string_view text) : document_(document), text_(text), counted_(text.data()) {
@@ -112,7 +112,7 @@ class Json::Builder {
   }
 
   void parse() {
-    // The library takes a NUL for the end of the text, and would ignore whatever follows it.
+    // The library takes a NUL for the end of the text, and would ignore everything after it.
     if (const size_t nul = text_.find('\0'); nul != text_.npos) {
       reached_ = text_.data() + nul + 1;
       fail("this is not JSON: it holds a NUL at byte {}", nul);
@@ -145,7 +145,7 @@ class Json::Builder {
     add(Kind::text).text = span;
     return true;
   }
-  bool binary(Library::binary_t&) { return false; }  // text has none
+  bool binary(Library::binary_t&) { return false; }  // JSON text has no binary values
   bool start_object(size_t) { return start(Kind::object); }
   bool start_array(size_t) { return start(Kind::list); }
   bool end_object() {
@@ -187,7 +187,7 @@ class Json::Builder {
     return span;
   }
 
-  // Of the token that was read last. Behind a number one more character was read.
+  // Line of the token read last. After a number, one more character has been read.
   uint32_t line() {
     const char* end = reached_ > counted_ && reached_[-1] == '\n' ? reached_ - 1 : reached_;
     line_ += static_cast<uint32_t>(std::count(counted_, end, '\n'));
@@ -234,7 +234,7 @@ class Json::Builder {
   Document& document_;
   std::string_view text_;
   const char* reached_ = nullptr;
-  const char* counted_;  // up to here, lines are counted
+  const char* counted_;  // lines are counted up to here
   uint32_t line_ = 0;
   std::vector<uint32_t> open_;
   Span key_;

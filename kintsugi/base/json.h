@@ -1,4 +1,4 @@
-// JSON that is read. There is one reader and one kind of error: a UserError that names the file, the line and the key,
+// JSON reader. All errors are UserErrors that name the file, the line and the key,
 //   [tokenizer] "tokenizer.json":12: "model.vocab" is a list; it should be an object
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace kintsugi::base {
 
-// A value in a document. Copies are cheap and share the document, which lives as long as any of its values.
+// A value in a document. Copies are cheap and keep the document alive.
 class Json {
  public:
   class Items;
 
-  // Reads one value. UserError for text that is not JSON (numbers that a double cannot hold and bytes that are not
-  // UTF-8 are none), that holds a NUL, names a member of an object twice, or nests deeper than 64 levels. `where` and
-  // `name` stand in all errors about the document; `first_line` is that of the text in the file.
+  // Parses one value. Throws UserError for text that is not JSON (including numbers out of range of a double and
+  // invalid UTF-8), that contains a NUL, repeats a member of an object, or nests deeper than 64 levels. `where` and
+  // `name` appear in all errors about the document; `first_line` is the line of the text in the file.
   static Json parse(std::string_view where, std::string_view name, std::string_view text, int64_t first_line = 1);
 
   bool is_null() const;
@@ -29,26 +29,26 @@ class Json {
   bool is_list() const;
   bool is_object() const;
 
-  // A value of this type; UserError if it is of another.
+  // Accessors throw UserError if the value has another type.
   std::string_view text() const;  // valid as long as the document
   int64_t whole(int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max()) const;
   double number() const;  // finite
   bool boolean() const;
   Items list() const;
-  Items members() const;  // of an object, in the order of the file
+  Items members() const;  // of an object, in file order
 
-  // A member of an object; UserError if this is no object. `at`: UserError if there is none.
+  // A member of an object; throws UserError if this is not an object, and at() also if there is no such member.
   Json at(std::string_view key) const;
   std::optional<Json> find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key).has_value(); }
 
-  std::string_view key() const;  // in the object that it is a member of; valid as long as the document
-  std::string compact() const;   // in one line, without spaces, members sorted by key
+  std::string_view key() const;  // of this member in its object; valid as long as the document
+  std::string compact() const;   // one line without spaces, members sorted by key
   std::string shown() const;     // for messages: a number, a short text in quotes, "a list"
 
-  // UserError: "[where] "NAME":LINE: "KEY" is VALUE; it should be ..."
+  // Throws UserError "[where] "NAME":LINE: "KEY" is VALUE; it should be ..."
   [[noreturn]] void refuse(std::string_view should_be) const;
-  // UserError: "[where] "NAME":LINE: ..."
+  // Throws UserError "[where] "NAME":LINE: ..."
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     throw UserError(where(), "{}: {}", place(), fmt::format(format, std::forward<Args>(args)...));
@@ -69,7 +69,7 @@ class Json {
   uint32_t index_;
 };
 
-// The values in a list, or the members of an object.
+// The values of a list, or the members of an object.
 class Json::Items {
  public:
   class Iterator {
@@ -88,7 +88,7 @@ class Json::Items {
   bool empty() const { return size() == 0; }
   Iterator begin() const;
   Iterator end() const;
-  Json operator[](size_t index) const;  // in as many steps
+  Json operator[](size_t index) const;  // takes linear time
 
  private:
   friend class Json;

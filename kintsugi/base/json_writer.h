@@ -1,4 +1,4 @@
-// JSON that is written, in the order of the calls:
+// JSON writer; output follows the order of calls:
 //   JsonWriter out;
 //   out.object([&] { out.key("step").value(3).key("sizes").list([&] { out.value(1).value(2); }); });
 #pragma once
@@ -10,16 +10,16 @@
 
 namespace kintsugi::base {
 
-// A JSON string literal. UserError where the text is not UTF-8.
+// A JSON string literal. Throws UserError if the text is not UTF-8.
 std::string json_string(std::string_view text);
-std::string json_number(double value);  // read back exactly; "null" if it is not finite
+std::string json_number(double value);  // round-trips exactly; "null" if not finite
 
 class JsonWriter {
  public:
-  // In one line without spaces; with `indent`, each value on a line of its own, indented by so many spaces per level.
+  // One line without spaces; with `indent` >= 0, one value per line, indented by that many spaces per level.
   explicit JsonWriter(int indent = -1) : indent_(indent) {}
 
-  // `f` writes the members, or the values.
+  // `f` writes the members or values.
   template <typename F>
   JsonWriter& object(F&& f) {
     begin('{');
@@ -32,7 +32,7 @@ class JsonWriter {
     f();
     return end(']');
   }
-  JsonWriter& key(std::string_view name);  // of the value that follows
+  JsonWriter& key(std::string_view name);  // of the following value
 
   JsonWriter& value(std::string_view text) { return put(json_string(text)); }
   JsonWriter& value(const char* text) { return put(json_string(text)); }
@@ -47,7 +47,7 @@ class JsonWriter {
   JsonWriter& put(std::string_view value);
   void begin(char bracket);
   JsonWriter& end(char bracket);
-  void separate();  // from the value before
+  void separate();  // from the previous value
   void begin_line();
 
   int indent_;

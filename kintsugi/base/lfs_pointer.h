@@ -1,11 +1,11 @@
-// Pointers of Git LFS: what a repository holds in place of a large file that was not downloaded.
+// Git LFS pointers: what a repository contains in place of a large file that was not downloaded.
 #pragma once
 
 #include <string_view>
 
 namespace kintsugi::base {
 
-// By the first bytes of a file.
+// Takes the first bytes of a file.
 inline bool is_lfs_pointer(std::string_view head) {
   return head.starts_with("version https://git-lfs.github.com/spec/");
 }

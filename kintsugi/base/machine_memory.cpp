@@ -18,12 +18,12 @@ std::string content_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Of two limits, where 0 is none.
+// The smaller of two limits, where 0 is none.
 int64_t smaller(int64_t a, int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
-// A limit as the kernel writes it; "max", and what no machine has, is none.
+// Parses a limit as the kernel writes it; 0 for "max" and for values that no machine has.
 int64_t parse_limit(std::string_view text) {
   int64_t bytes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);

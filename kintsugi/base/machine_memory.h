@@ -1,4 +1,4 @@
-// The memory of this machine, and the limit that the control group of this process sets.
+// The memory of this machine, and the limit of this process's control group.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::base {
 
-// In bytes; 0: not known, or no limit.
+// In bytes; 0: unknown, or no limit.
 struct MachineMemory {
   int64_t machine = 0;
   int64_t group = 0;
@@ -15,8 +15,8 @@ struct MachineMemory {
 
 MachineMemory machine_memory();
 
-// The lowest limit of a control group and its ancestors. `root`: where control groups are mounted; `lines`: those of
-// /proc/self/cgroup. Reads memory.max (v2) and memory.limit_in_bytes (v1). 0: none.
+// The lowest limit of a control group and its ancestors, 0 if none. `root`: mount point of control groups; `lines`:
+// contents of /proc/self/cgroup. Reads memory.max (v2) and memory.limit_in_bytes (v1).
 int64_t group_limit(const std::filesystem::path& root, std::string_view lines);
 
 }  // namespace kintsugi::base

@@ -1,4 +1,4 @@
-// Running out of memory.
+// Out-of-memory handling.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,10 @@ namespace kintsugi::base {
 inline constexpr std::string_view kNoMemory =
     "[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less";
 
-// Whether the system would give this process that much more memory now. For libraries that do not check allocations.
+// Whether this process could allocate that much more memory now. For libraries that do not check allocations.
 bool can_allocate(size_t bytes);
 
-// For what may be left undone where the system gives no more memory: a line that tells how far work is, what a
-// destructor tidies up.
+// Runs work that may be skipped if memory runs out: progress lines, cleanup in destructors.
 template <typename F>
 void if_memory_lasts(F&& f) {
   try {

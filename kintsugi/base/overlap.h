@@ -1,4 +1,4 @@
-// Whether runs of bytes share one.
+// Whether two ranges of bytes overlap.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How long a rank has waited for others, against its time limit.
+// Tracks how long a rank has waited for others, against a time limit.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace kintsugi::base {
 
-// Time in which this process itself stood still (SIGSTOP, a suspended job) does not count: the others may have stood
-// still with it. So a wait calls is_over() at least once in kSlice.
+// Time in which this process itself was stopped (SIGSTOP, a suspended job) does not count, since the others may have
+// been stopped with it. A waiter must therefore call is_over() at least once per kSlice.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,9 +24,9 @@ class Patience {
     stood_still_ += gap - counted;
     return waited_ >= limit_;
   }
-  // Until when the next sleep may last.
+  // Latest end of the next sleep.
   Clock::time_point slice_end() const { return last_ + std::min<Clock::duration>(kSlice, limit_ - waited_); }
-  // It has waited about as long as another rank that has just given up.
+  // Whether it has waited about as long as a rank that has just timed out.
   bool is_long() const { return 2 * waited_ >= limit_; }
   std::chrono::duration<double> stood_still() const { return stood_still_; }
 

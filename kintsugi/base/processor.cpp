@@ -12,7 +12,7 @@
 namespace kintsugi::base {
 namespace {
 
-// The system's name of a unit, and ours.
+// The system's name of an instruction set, and ours.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kUnits = {{
     {"sse4_2", "sse4.2"},
     {"avx", "avx"},
@@ -78,7 +78,7 @@ Processor this_processor() {
 int64_t parse_cpu_quota(std::string_view cpu_max) {
   std::istringstream words{std::string(cpu_max)};
   double quota = 0, period = 0;
-  if (!(words >> quota >> period) || quota <= 0 || period <= 0) return 0;  // "max" is no number
+  if (!(words >> quota >> period) || quota <= 0 || period <= 0) return 0;  // "max": no limit
   const double cores = std::min(quota / period, 1e6);
   return std::max<int64_t>(1, static_cast<int64_t>(cores + 0.999));
 }

@@ -25,7 +25,8 @@ constexpr uint64_t kBlock = 1 << 20;
 }  // namespace
 
 ReadOnlyFile::ReadOnlyFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // it does not wait for the writer of a FIFO
+  descriptor_ =
+      ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // O_NONBLOCK: do not wait for the writer of a FIFO
   if (descriptor_ < 0) fail("open", path_, errno);
   struct stat status = {};
   const int reason = ::fstat(descriptor_, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
@@ -69,7 +70,7 @@ void ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> out) const {
 }
 
 void ReadOnlyFile::read_ahead(uint64_t offset, uint64_t bytes) const {
-  constexpr uint64_t kAtOnce = 512 << 10;  // of more, Linux may leave out the rest
+  constexpr uint64_t kAtOnce = 512 << 10;  // Linux may ignore the rest of larger requests
   for (const uint64_t end = offset + bytes; offset < end; offset += kAtOnce)
     ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(std::min(kAtOnce, end - offset)),
                     POSIX_FADV_WILLNEED);

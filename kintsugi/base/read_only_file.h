@@ -1,5 +1,5 @@
-// Files that are read at given positions. They are not mapped into memory: a mapped file that another program cuts
-// short ends the process by a signal.
+// Random-access file reading. Files are not memory-mapped: truncation of a mapped file by another program would end the
+// process by a signal.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 
 namespace kintsugi::base {
 
-// Movable, not copyable. Const use is safe from several threads.
+// Movable, not copyable. Const member functions are thread-safe.
 class ReadOnlyFile {
  public:
   ReadOnlyFile() = default;
-  // UserError that names the path if it cannot be opened, or is not a regular file.
+  // Throws UserError that names the path if it cannot be opened, or is not a regular file.
   explicit ReadOnlyFile(std::filesystem::path path);
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
   ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
   ~ReadOnlyFile();
 
   const std::filesystem::path& path() const { return path_; }
-  uint64_t size() const { return size_; }  // when it was opened
+  uint64_t size() const { return size_; }  // when opened
 
-  // Fills `out` with the bytes from `offset` on, which end within size(). UserError that names the path if the system
-  // fails, or if the file has become shorter since it was opened. Allocates nothing.
+  // Fills `out` with the bytes from `offset`, which must end within size(). Throws UserError that names the path on
+  // system errors, or if the file has been truncated since it was opened. Does not allocate.
   void read_at(uint64_t offset, std::span<std::byte> out) const;
-  // The system begins to read what is not in its page cache, and returns.
+  // Asks the system to prefetch the range into its page cache; returns at once.
   void read_ahead(uint64_t offset, uint64_t bytes) const;
 
  private:

@@ -1,4 +1,4 @@
-// Libraries of vendors, which are loaded when they are asked for.
+// Vendor libraries, loaded on demand.
 #pragma once
 
 #include <span>
@@ -6,14 +6,14 @@
 
 namespace kintsugi::base {
 
-// The first of these files that can be loaded, from the folders that KINTSUGI_CUDA_LIBRARIES lists, with colons between
-// them, or else from those of the loader; null if there is none. It stays loaded.
+// Loads the first of these files that can be loaded, from the colon-separated folders in KINTSUGI_CUDA_LIBRARIES if
+// set, else from the loader's; null if there is none. Never unloaded.
 void* open_vendor_library(std::span<const char* const> names);
 
-// Null if the library has none of that name.
+// Null if the library has no such function.
 void* find_function(void* library, const char* name);
 
-// The functions of one of these files.
+// The functions of one of these libraries.
 class VendorLibrary {
  public:
   explicit VendorLibrary(std::span<const char* const> names) : opened_(open_vendor_library(names)) {}

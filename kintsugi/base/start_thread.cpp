@@ -10,7 +10,7 @@
 namespace kintsugi::base {
 namespace {
 
-// The memory that a new thread takes for its stack; 0 if unknown.
+// Stack size of a new thread; 0 if unknown.
 size_t stack_bytes() {
   pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return 0;

@@ -1,4 +1,4 @@
-// Starting threads, and the error if the system refuses.
+// Starts threads, with an error message if the system refuses.
 #pragma once
 
 #include <system_error>
@@ -9,7 +9,7 @@ namespace kintsugi::base {
 
 [[noreturn]] void throw_no_thread(const std::system_error& error);
 
-// std::thread(f, arguments ...); UserError if the system starts no more threads.
+// As std::thread(f, arguments ...); throws UserError if the system cannot start more threads.
 template <typename... F>
 std::thread start_thread(F&&... f) {
   try {

@@ -8,11 +8,11 @@
 namespace kintsugi::base {
 namespace {
 
-// Some tens of microseconds: about the cost of going to sleep and waking up. A thread that waits longer sleeps, so
-// that the thread it waits for has a core even if other programs use the cores.
+// Some tens of microseconds: about the cost of going to sleep and waking up. A thread that waits longer sleeps, so that
+// the thread it waits for gets a core even if other programs use the cores.
 constexpr int kSpins = 2000;
 
-constexpr int kSpinsToYield = 128;  // a core that another thread wants is given up after so many
+constexpr int kSpinsToYield = 128;  // spins before yielding the core
 
 void relax(int spin) {
   if (spin % kSpinsToYield == kSpinsToYield - 1) return std::this_thread::yield();
@@ -28,7 +28,7 @@ void relax(int spin) {
 void TeamBalance::add(Seconds own, Seconds total, int threads, Clock::time_point now) {
   own_ += own;
   total_ += total;
-  // A trial between two times alone is shorter: most likely the other programs are still there.
+  // A trial between two periods alone is shorter: the other programs are most likely still there.
   if (total_ < (period_ > kShortest ? kWindow / 4 : kWindow)) return;
   if (total_ > threads * own_) {
     alone_until_ = now + std::chrono::duration_cast<Clock::duration>(period_);
@@ -71,7 +71,7 @@ void ThreadTeam::call(int thread) {
   }
 }
 
-// A turn ends only when all its calls have, so a thread that comes late, in a later turn, finds its call begun.
+// A turn ends only when all its calls have, so a late thread, in a later turn, finds its call begun.
 bool ThreadTeam::claim(int thread, uint64_t turn) {
   std::atomic<uint64_t>& begun = begun_[static_cast<size_t>(thread)].turn;
   uint64_t last = begun.load(std::memory_order_relaxed);

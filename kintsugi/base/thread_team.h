@@ -29,46 +29,46 @@ inline Range share(int64_t total, int64_t part, int64_t parts, int64_t grain = 1
   return {begin < total ? begin : total, end < total ? end : total};
 }
 
-// Decides whether the threads of a team are worth waiting for. Where other programs use some of the cores, a thread
-// that is not scheduled delays all others, and the caller alone may be faster: then it makes all calls itself for a
-// while, with the same results, and tries again.
+// Decides whether waiting for the threads of a team pays off. Where other programs occupy some cores, a descheduled
+// thread delays all others, and the caller alone may be faster: it then makes all calls itself for a while, with
+// identical results, and tries again.
 class TeamBalance {
  public:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
   bool alone(Clock::time_point now) const { return now < alone_until_; }
-  // A turn took the caller `own` for its own share, and `total` until all `threads` shares were done.
+  // Records a turn: the caller spent `own` on its share, and all `threads` shares were done after `total`.
   void add(Seconds own, Seconds total, int threads, Clock::time_point now);
 
  private:
-  // A window outlasts what a daemon takes now and then; trying again costs at most a fortieth of the time.
+  // A window outlasts the occasional activity of daemons; retrying costs at most a fortieth of the time.
   static constexpr Seconds kWindow{0.02}, kShortest{0.05}, kLongest{0.8};
 
   Seconds own_{0}, total_{0}, period_ = kShortest;
   Clock::time_point alone_until_ = {};
 };
 
-// The caller is thread 0. Nothing is allocated by run(). The first exception of any thread is thrown by run() after
-// all calls have ended. Not reentrant. A call f(thread) that its thread has not begun when the caller is done with its
-// own is made by the caller, so calls must not wait for each other.
+// The caller is thread 0. run() allocates nothing. It rethrows the first exception of any thread after all calls have
+// ended. Not reentrant. Once the caller has finished its own call, it also makes the calls that their threads have not
+// begun, so calls must not wait for each other.
 class ThreadTeam {
  public:
-  explicit ThreadTeam(int threads);  // UserError where the system does not start them
+  explicit ThreadTeam(int threads);  // UserError if the system cannot start them
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls f(thread) once for every thread of the team, and returns when all calls have.
+  // Calls f(thread) once for each thread of the team and returns when all calls have returned.
   template <typename F>
   void run(const F& f) {
     if (workers_.empty()) return f(0);
     start([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
   }
 
-  // f(Range, thread) over parts of [0, total). Small work stays on the caller.
+  // Calls f(Range, thread) over parts of [0, total). Small work stays on the caller.
   template <typename F>
   void for_shares(int64_t total, int64_t grain, const F& f) {
     if (workers_.empty() || total <= grain) return total > 0 ? f(Range{0, total}, 0) : void();
@@ -81,7 +81,7 @@ class ThreadTeam {
  private:
   using Function = void (*)(const void*, int);
 
-  // The last turn in which the call of a thread was begun, by whichever thread.
+  // The last turn in which a thread's call was begun, by whichever thread.
   struct alignas(64) Begun {
     std::atomic<uint64_t> turn{0};
   };
@@ -93,10 +93,10 @@ class ThreadTeam {
   bool claim(int thread, uint64_t turn);
 
   std::vector<std::thread> workers_;
-  std::unique_ptr<Begun[]> begun_;  // one for each thread
+  std::unique_ptr<Begun[]> begun_;  // one per thread
   TeamBalance balance_;
   std::atomic<uint64_t> turn_{0};
-  std::atomic<int> running_{0};  // calls of threads other than the caller that have not ended
+  std::atomic<int> running_{0};  // unfinished calls of threads other than the caller
   std::atomic<bool> ended_{false};
   Function function_ = nullptr;
   const void* context_ = nullptr;

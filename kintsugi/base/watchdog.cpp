@@ -15,7 +15,7 @@ Watchdog::Watchdog(std::string module, int rank, std::string what, std::string w
     : module_(std::move(module)), rank_(rank), what_(std::move(what)), why_(std::move(why)), limit_(limit) {
   try {
     thread_ = start_thread([this] { watch(); });
-  } catch (const UserError&) {  // it may take as long as it likes then
+  } catch (const UserError&) {  // no limit then
   }
 }
 
@@ -39,7 +39,8 @@ void Watchdog::watch() {
   }
 }
 
-// By a signal, also where this thread was told to leave it to others: then every launcher ends the other processes too.
+// Ends the process by a signal, even if this rank leaves reporting to others: every launcher then ends the other
+// processes too.
 void Watchdog::end_process() const {
   fmt::print(stderr, "error: [{}] rank {}: {} did not end within {:g} s{}\n", module_, rank_, what_,
              std::chrono::duration<double>(limit_).count(), why_);

@@ -1,6 +1,6 @@
-// Ends this process where a library does not come back within a time limit, and cannot be told to give up: MPI waits
-// for all ranks as it starts, as it makes a communicator and as it ends, and for a kernel that never ends whoever frees
-// memory of its device waits too.
+// Ends this process if a library call that cannot be canceled does not return within a time limit: MPI waits for all
+// ranks when it initializes, creates a communicator and finalizes, and freeing memory of a device waits for a kernel
+// that never ends.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,13 @@ namespace kintsugi::base {
 
 class Watchdog {
  public:
-  // Watches from here on. Says "[module] rank 0: what did not end within 3 s" and `why`.
+  // Starts watching. On timeout prints "[module] rank 0: what did not end within 3 s" and `why`.
   Watchdog(std::string module, int rank, std::string what, std::string why, std::chrono::milliseconds limit);
-  ~Watchdog();  // it ended in time
+  ~Watchdog();  // the call returned in time
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Watches nothing until start(), from which on the limit counts anew. By one thread at a time; next to free.
+  // Suspends watching until start(), which restarts the limit. Not thread-safe; very cheap.
   void rest() { turns_ = (turns_ + 1) & ~uint64_t{1}; }
   void start() { turns_ = (turns_ + 1) | 1; }
 
@@ -36,7 +36,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::atomic<uint64_t> turns_{1};  // starts and rests; odd: it watches
+  std::atomic<uint64_t> turns_{1};  // number of starts and rests; odd: watching
   std::thread thread_;
 };
 

@@ -28,7 +28,7 @@ bool same(const Status& a, const Status& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// 0, or the system's reason.
+// Returns 0 or errno.
 int write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t n = ::write(descriptor, content.data(), content.size());
@@ -39,7 +39,7 @@ int write_all(int descriptor, std::string_view content) {
   return 0;
 }
 
-// The descriptor of standard output or error, if that is this file; else -1.
+// The descriptor of standard output or error if it refers to this file, else -1.
 int stream_at(const Status& status) {
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     Status stream = {};
@@ -56,7 +56,7 @@ void write_directly(const fs::path& path, std::string_view content) {
   if (reason != 0) fail(path, reason);
 }
 
-// What a symlink stands for, through all links; it need not exist.
+// Resolves all symlinks; the target need not exist.
 fs::path target_of(const fs::path& path) {
   constexpr int kMostLinks = 40;
   fs::path target = path;
@@ -65,13 +65,13 @@ fs::path target_of(const fs::path& path) {
     if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
     const fs::path next = fs::read_symlink(target, error);
     if (error) fail(path, error.value());
-    target = target.parent_path() / next;  // `next` alone if it is absolute
+    target = target.parent_path() / next;  // just `next` if it is absolute
   }
   fail(path, ELOOP);
 }
 
-// Removes the part files of processes that were killed: no process of this machine has the number, and none, on
-// whatever machine that shares the file system, holds the lock.
+// Removes the part files of killed processes: no process of this machine has the number, and no process on any machine
+// that shares the file system holds the lock.
 void remove_parts_of_others(const fs::path& folder) {
   constexpr std::string_view kBegin = ".kintsugi-", kEnd = ".part";
   std::error_code error;
@@ -90,9 +90,9 @@ void remove_parts_of_others(const fs::path& folder) {
   }
 }
 
-// `old` is null where the file does not exist.
+// `old` is null if the file does not exist.
 void replace(const fs::path& path, const fs::path& target, const Status* old, std::string_view content) {
-  constexpr int kMostNames = 100;  // a process that was killed may have left some
+  constexpr int kMostNames = 100;  // killed processes may have left some
   remove_parts_of_others(target.parent_path());
   fs::path part;
   int descriptor = -1;
@@ -113,7 +113,7 @@ void replace(const fs::path& path, const fs::path& target, const Status* old, st
   fail(path, reason);
 }
 
-// Regular files alone: a device or a FIFO may be named twice.
+// Regular files only: a device or FIFO may be named twice.
 bool is_one_file(const fs::path& a, const fs::path& b) {
   Status of_a = {}, of_b = {};
   const bool a_exists = ::stat(a.c_str(), &of_a) == 0, b_exists = ::stat(b.c_str(), &of_b) == 0;

@@ -1,4 +1,4 @@
-// Files that the user names for a result, such as --csv FILE.
+// Output files that the user names, such as --csv FILE.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,16 @@ namespace kintsugi::base {
 
 struct Output {
   std::string_view option;     // "--csv"
-  std::filesystem::path path;  // "": the option is not given
+  std::filesystem::path path;  // "": not given
 };
 
-// UserError "[where] ..." where an output is one of `inputs`, which are files of a run, under whatever name, or two
-// outputs are one file. Inputs that do not exist count for nothing.
+// Throws UserError "[where] ..." if an output is one of `inputs`, the files of a run, under any name, or if two outputs
+// are the same file. Ignores inputs that do not exist.
 void refuse_inputs(std::string_view where, std::span<const Output> outputs,
                    std::span<const std::filesystem::path> inputs);
 
-// A regular file is replaced atomically, or made; of a symlink, its target. What is something else (a device, a FIFO)
-// is written to as it is, and so is the file that is standard output or standard error already. UserError if anything
-// cannot be written.
+// Replaces a regular file (or the target of a symlink) atomically, or creates it. Writes in place to anything else (a
+// device, a FIFO), and to a file that is already standard output or standard error. Throws UserError on any failure.
 void write_output(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace kintsugi::base

@@ -1,4 +1,4 @@
-// Text within XML, as in SVG files.
+// Text in XML, such as SVG files.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kintsugi::base {
 
-// `text` as the content of an element, in one line: &, < and > escaped, control characters replaced by spaces. Not
+// `text` as the content of an element, in one line: escapes &, < and >, and replaces control characters by spaces. Not
 // sufficient for an attribute.
 std::string escape_xml(std::string_view text);
 
