@@ -24,7 +24,7 @@ void bind_indices(const program::Program& p, const program::Body& body, const In
     b.indices.push_back({i.cuts.dim, packs ? rows.packed : rows.placed});
     return;
   }
-  if (!i.cuts.dim.empty()) {  // stack, unstack: the index of each part, or of the rank's own
+  if (!i.cuts.dim.empty()) {  // stack, unstack: the index of each part, or the rank's own index
     const bool all = b.outs[0].shape().has(tensor::kPart) || b.ins[0].shape().has(tensor::kPart);
     for (int member : all ? p.mesh.group(rank, i.cuts.factors) : std::vector<int>{rank})
       b.indices.push_back({i.cuts.dim, mesh::local_index(p.mesh, i.cuts.dim, i.cuts.length, i.cuts.factors, member,
