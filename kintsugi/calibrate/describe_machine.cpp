@@ -15,9 +15,9 @@ using tensor::DType;
 
 namespace {
 
-constexpr double kLeastTime = 1e-7, kLeastShare = 0.01;  // of what a cluster file may say
+constexpr double kLeastTime = 1e-7, kLeastShare = 0.01;  // minima accepted in a cluster file
 
-// Of all cores that the devices have together, the part of one.
+// One device's fraction of the cores used by all devices.
 CoreRates rates_of_device(const Devices& d, const std::vector<CoreRates>& cores) {
   const int all = std::min(d.ranks * d.threads, cores.back().cores);
   const auto found = std::ranges::find_if(cores, [&](const CoreRates& r) { return r.cores >= all; });
@@ -29,7 +29,7 @@ double share(double part, double all) {
   return std::clamp(part / all, kLeastShare, 1.0);
 }
 
-// The best rate of kernels with that name and type; 0: there is none.
+// The best rate of kernels with that name and type; 0: none.
 double best_rate(const std::vector<MeasuredKernel>& kernels, std::string_view name, DType type) {
   double best = 0;
   for (const MeasuredKernel& m : kernels)
@@ -37,7 +37,7 @@ double best_rate(const std::vector<MeasuredKernel>& kernels, std::string_view na
   return best;
 }
 
-// No kernel is faster than the peak that the file says.
+// Raises peaks to the rate of the fastest kernel.
 void raise_peaks(Cluster& c, const std::vector<MeasuredKernel>& kernels) {
   c.products.share = kLeastShare;
   for (auto& [type, peak] : c.device.peak)
@@ -60,7 +60,7 @@ void set_memory(Cluster& c, const std::vector<MeasuredKernel>& kernels) {
   double bytes = 0, seconds = 0, least = 1e-3;
   for (const MeasuredKernel& m : kernels) {
     least = std::min(least, m.seconds);
-    if (m.key.flops > 4 * m.key.bytes) continue;  // arithmetic is the longer part of it
+    if (m.key.flops > 4 * m.key.bytes) continue;  // compute-bound
     bytes += m.key.bytes, seconds += m.seconds;
   }
   c.device.kernel_start = c.products.start = std::max(kLeastTime, least);
@@ -89,7 +89,7 @@ Cluster describe_machine(const Devices& d, const std::vector<CoreRates>& cores) 
               .peak = {{DType::f32, rates.fp32}, {DType::bf16, rates.bf16}}};
   c.products = {.share = 1, .depth = 0, .start = kLeastTime, .tiles = {{64, 64}}};
   c.attention = {.forward = 1, .backward = 1};
-  // Until transfers are measured: through the memory, twice.
+  // Until transfers are measured: two passes through memory.
   c.node = {.bandwidth = rates.memory / 2, .start = 1e-6, .step = kLeastTime, .overlap = 0};
   return c;
 }

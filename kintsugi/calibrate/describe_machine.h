@@ -1,4 +1,4 @@
-// From measurements to a cluster: this machine as the planner reads it.
+// Converts measurements to a cluster: this machine as the planner sees it.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace kintsugi::calibrate {
 
-// A device is a rank with so many threads; all of them are measured at once.
+// Each device is a rank with this number of threads; all are measured concurrently.
 struct Devices {
   int ranks = 1, threads = 1;
 };
 
-// Of one node, with the peaks and the memory that a device has while all compute. Kernels and transfers are to be
-// added.
+// Describes one node, with the peak rates and memory of a device while all devices compute. Add kernels and transfers
+// afterwards.
 simulate::Cluster describe_machine(const Devices& devices, const std::vector<CoreRates>& cores);
 
-// Adds what was measured, in place of what was there of the same; and what the estimates of other kernels and transfers
-// take from it: shares of the peak and of the memory's bandwidth, the bandwidth of links.
+// Adds measurements, replacing earlier ones of the same key, and derives what estimates of other kernels and transfers
+// use: fractions of peak and memory bandwidth, link bandwidths.
 void add_kernels(simulate::Cluster& cluster, const std::vector<simulate::MeasuredKernel>& kernels);
 void add_transfers(simulate::Cluster& cluster, const std::vector<CollectiveTime>& times);
 

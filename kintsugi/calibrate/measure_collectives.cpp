@@ -15,12 +15,12 @@ using tensor::DType;
 
 namespace {
 
-constexpr int64_t kRotated = int64_t{16} << 20;  // bytes of values that take turns
+constexpr int64_t kRotated = int64_t{16} << 20;  // bytes of values used in rotation
 constexpr int kLeastTimes = 5, kMostTimes = 2000;
 
 using Clock = std::chrono::steady_clock;
 
-// Values of the whole size, each in `in` and in `out`, which take turns.
+// Rotating values of the full size, each in `in` and in `out`.
 class Values {
  public:
   Values(int64_t bytes, int ranks)
@@ -68,7 +68,7 @@ Event start(Communicator& c, Operation operation, Values& v) {
       const int next = (c.rank() + 1) % c.size(), last = (c.rank() + c.size() - 1) % c.size();
       return c.exchange(std::array{comm::Message::from(last, v.out()), comm::Message::to(next, v.in())});
     }
-    case Operation::send:  // to and fro
+    case Operation::send:  // back and forth
       if (c.rank() == 0) {
         c.wait(c.send(v.in(), 1));
         return c.receive(v.out(), 1);
@@ -99,7 +99,7 @@ double seconds_of(Communicator& c, Operation operation, Values& v) {
 
 double measure(Communicator& c, Operation operation, int64_t bytes, double seconds) {
   Values values(bytes, c.size());
-  for (int i = 0; i < 2; ++i) seconds_of(c, operation, values);  // pages are touched
+  for (int i = 0; i < 2; ++i) seconds_of(c, operation, values);  // touch pages
   const double once = of_slowest(c, seconds_of(c, operation, values));
   const int times =
       static_cast<int>(std::clamp(seconds / std::max(1e-7, once), double{kLeastTimes}, double{kMostTimes}));
@@ -188,9 +188,9 @@ double moved_bytes(Operation operation, int ranks, double bytes) {
       return 2 * ranks * bytes;  // all ranks read and write the whole value
     case Operation::reduce:
     case Operation::reduce_scatter:
-      return (ranks + 1) * bytes;  // all read it, and it is written once
+      return (ranks + 1) * bytes;  // all ranks read it, one writes it
     case Operation::broadcast:
-      return ranks * bytes;  // read once, and written by all but the root
+      return ranks * bytes;  // one reads it, all but the root write it
     case Operation::all_gather:
       return (ranks + 1) * bytes;
     case Operation::scatter:
@@ -210,7 +210,7 @@ std::vector<CollectiveTime> measure_collectives(comm::World& world, const Collec
     for (const int64_t size : options.sizes) {
       const bool empty = operation == Operation::barrier;
       if (empty && size != options.sizes.front()) continue;
-      // Parts are whole numbers of fp32.
+      // Parts are multiples of the fp32 size.
       const int64_t unit = int64_t{4} * all->size(), bytes = std::max(unit, size / unit * unit);
       if (options.progress && world.rank() == 0) options.progress(operation, bytes);
       times.push_back({operation, all->size(), empty ? 0 : bytes, measure(*all, operation, bytes, options.seconds)});

@@ -1,4 +1,4 @@
-// How long the collectives of a transport take, by size.
+// Times the collectives of a transport, by size.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::calibrate {
 
-// What ranks do together. shift: each sends to the next in a ring. send: from one rank to another, a way.
+// A collective operation. shift: each rank sends to the next in a ring. send: one rank sends to another, one way.
 enum class Operation : uint8_t {
   all_reduce,
   reduce,
@@ -28,29 +28,29 @@ enum class Operation : uint8_t {
 };
 std::string_view name_of(Operation operation);
 std::vector<Operation> operations();
-// As programs name it; nothing for what no program has.
+// The corresponding collective of programs; nothing if programs have none.
 std::optional<program::Collective> collective_of(Operation operation);
 
-// What a rank sends at least, the root or the busiest: of `bytes` of the whole value.
+// The minimum number of bytes that the root or the busiest rank sends, for a whole value of `bytes`.
 double sent_bytes(Operation operation, int ranks, double bytes);
-// What the memory of a machine reads and writes at least: every operand once and every result once, on all ranks.
+// The minimum memory traffic of the machine: each operand and each result once, on all ranks.
 double moved_bytes(Operation operation, int ranks, double bytes);
 
 struct CollectiveTime {
   Operation operation = Operation::all_reduce;
   int ranks = 1;
-  int64_t bytes = 0;   // of the whole value: what an all-reduce sums, what an all-gather makes
-  double seconds = 0;  // the median, of the slowest rank
+  int64_t bytes = 0;   // of the whole value: the summed value of an all-reduce, the result of an all-gather
+  double seconds = 0;  // median, of the slowest rank
 };
 
 struct CollectiveOptions {
   std::vector<int64_t> sizes = {};  // bytes of the whole value
-  double seconds = 0.05;            // for each operation and size; at least 5 times
+  double seconds = 0.05;            // per operation and size; at least 5 repetitions
   std::function<void(Operation operation, int64_t bytes)> progress = {};  // on rank 0
 };
 
-// Of all ranks of the world, which call together; the same on each. Values are fp32, and lie in no cache where that is
-// so in a step.
+// Called collectively on all ranks of the world; returns the same on each. Values are fp32, and outside the caches
+// where they would be in a step.
 std::vector<CollectiveTime> measure_collectives(comm::World& world, const CollectiveOptions& options);
 
 }  // namespace kintsugi::calibrate

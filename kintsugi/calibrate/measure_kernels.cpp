@@ -36,13 +36,13 @@ double median(std::vector<double>& x) {
   return *middle;
 }
 
-// The instructions of a stage's step, and what each took on its ranks.
+// The instructions of a stage's step and their times on its ranks.
 struct StageTimes {
   std::vector<const Instruction*> instructions;
   std::vector<std::vector<double>> seconds;  // by instruction
 };
 
-// Ranks that are threads of this process, each with a program of its own.
+// Ranks as threads of this process, each with its own program.
 class Ranks {
  public:
   explicit Ranks(const KernelOptions& options)
@@ -67,7 +67,7 @@ class Ranks {
   }
 
  private:
-  // When a rank ends, also by an error, nobody waits for it any more.
+  // When a rank ends, even by an error, releases those waiting for it.
   struct Leaves {
     explicit Leaves(std::barrier<>& together) : barrier(together) {}
     ~Leaves() { barrier.arrive_and_drop(); }
@@ -123,7 +123,7 @@ class Ranks {
     struct Sum {
       double seconds = 0, calls = 0;
     };
-    simulate::Measured keys;  // seconds: the position in sums
+    simulate::Measured keys;  // seconds: the index in sums
     std::vector<Sum> sums;
     for (size_t s = 0; s < stages_.size(); ++s)
       for (size_t n = 0; n < stages_[s].instructions.size(); ++n) {

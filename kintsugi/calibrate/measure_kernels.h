@@ -1,5 +1,5 @@
-// The time of each kernel of a run, in its program: with the caches, and beside the kernels of the other ranks, as in a
-// step, but without communication.
+// Times each kernel of a run within its program: with the cache state of a step, and concurrently with the kernels of
+// the other ranks, but without communication.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace kintsugi::calibrate {
 
 struct KernelOptions {
   const config::Settings& settings;             // resolved, with a vocabulary
-  const std::vector<program::Program>& stages;  // checked
+  const std::vector<program::Program>& stages;  // verified
   int64_t warm_up = 1, steps = 3;
   std::function<void(int64_t done, int64_t all)> progress = {};  // of steps
 };
 
-// Runs some steps on all ranks, as threads of this process. Of kernels with equal keys the mean over their calls, of
-// each of these the median over ranks and steps. UserError for a device whose kernels are not measured, or where the
-// ranks need more memory than there is.
+// Runs some steps on all ranks, as threads of this process. Averages kernels with equal keys over their calls, then
+// takes the median over ranks and steps. Throws UserError for a device whose kernels are not measured, or if the ranks
+// need more memory than the machine has.
 std::vector<simulate::MeasuredKernel> measure_kernels(const KernelOptions& options);
 
 }  // namespace kintsugi::calibrate

@@ -13,11 +13,11 @@
 namespace kintsugi::calibrate {
 namespace {
 
-constexpr int64_t kCopied = int64_t{128} << 20;  // bytes, which no cache of a core holds
+constexpr int64_t kCopied = int64_t{128} << 20;  // bytes; larger than the caches of a core
 
 }  // namespace
 
-// On a thread of its own, since binding lasts.
+// Runs on a separate thread, since affinity persists.
 CoreRates measure_rates(int cores) {
   CoreRates rates = {.cores = cores};
   base::start_thread([&] {

@@ -15,7 +15,7 @@ constexpr comm::Backend kSilent = {.name = "none", .ranks = comm::RankKind::thre
 using Bytes = std::span<const std::byte>;
 using Place = std::span<std::byte>;
 
-// Results are written, so that caches hold what they would hold: the operand, again and again.
+// Fills results with repeated operands, so that caches have a realistic state.
 Event repeat(Bytes in, Place out) {
   if (in.data() == out.data() || in.empty()) return {};
   for (size_t at = 0; at < out.size(); at += in.size()) {
@@ -25,7 +25,7 @@ Event repeat(Bytes in, Place out) {
   return {};
 }
 
-// What a peer would send. The scalars of a run (loss, norm, whether all is finite) are 1, other values are small.
+// Fills with what a peer would send. The scalars of a run (loss, norm, finiteness) are 1, other values are small.
 Event fill(Place out) {
   constexpr size_t kScalars = 64;
   if (out.size() > kScalars || out.size() % sizeof(double) != 0) {

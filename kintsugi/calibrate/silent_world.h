@@ -1,5 +1,5 @@
-// A world of one rank that stands alone: what it enqueues is done at once, with values of its own in place of those of
-// its peers. So a program runs with the memory and the kernels of a step, but without communication.
+// A world of a single rank: whatever it enqueues completes at once, with its own values in place of those of its peers.
+// A program thus runs with the memory and kernels of a step, but without communication.
 #pragma once
 
 #include <memory>
