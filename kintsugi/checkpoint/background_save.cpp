@@ -69,7 +69,8 @@ std::filesystem::path BackgroundSave::finish(comm::Communicator& all) {
     comm::together(all, [&] {
       if (all.rank() == 0) writer_->finish(contents_);
     });
-  } catch (const comm::SharedError&) {  // of the save itself; if another rank did not come, finish_alone() is left
+  } catch (
+      const comm::SharedError&) {  // from the save itself; if another rank did not call, only finish_alone() is left
     writer_.reset();
     throw;
   }
@@ -92,7 +93,7 @@ std::optional<std::filesystem::path> BackgroundSave::finish_alone() noexcept {
       writer_->finish(contents_);
       finished = place_;
     }
-  } catch (...) {  // the error that ended the run counts
+  } catch (...) {  // the error that ended the run takes precedence
   }
   writer_.reset();
   return finished;

@@ -1,6 +1,6 @@
-// Saving while the run goes on, by all ranks together: begin() copies what a rank saves to the host and starts a thread
-// that writes it; finish() waits for the thread, and puts the checkpoint into its place. In between there is no new
-// checkpoint, and the earlier ones are unchanged.
+// Asynchronous saving, collective over the ranks: begin() copies the states of a rank to the host and starts a thread
+// that writes them; finish() joins the thread and publishes the checkpoint. Until then no new checkpoint is visible,
+// and the earlier ones are unchanged.
 #pragma once
 
 #include <atomic>
@@ -17,22 +17,22 @@ namespace kintsugi::checkpoint {
 
 class BackgroundSave {
  public:
-  // Takes the memory of the snapshot. UserError if the host does not give that much.
+  // Allocates the snapshot. Throws UserError if the host cannot provide the memory.
   explicit BackgroundSave(const run::Executor& executor) : executor_(executor), snapshot_(executor) {}
-  ~BackgroundSave();  // waits for the thread; what was not finished is no checkpoint
+  ~BackgroundSave();  // joins the thread; an unfinished save leaves no checkpoint
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
-  // All ranks together, with no save under way. The states may change when it returns. Errors as those of save_states.
+  // Collective; no save may be in progress. The states may change once it returns. Errors as for save_states().
   void begin(comm::Communicator& all, const std::filesystem::path& run_folder, int64_t step, const Contents& contents);
   bool under_way() const { return writer_.has_value(); }  // the same on all ranks, until finish_alone()
-  // This rank has nothing left to write, or could not.
+  // Whether this rank has finished writing or has failed.
   bool written() const { return written_; }
-  // All ranks together: the checkpoint's folder. A SharedError as those of save_states, after which no save is under
-  // way; another error if a rank does not come: finish_alone() is left.
+  // Collective; returns the checkpoint's folder. Throws SharedErrors as save_states() does, after which no save is in
+  // progress; throws another error if a rank does not call, after which only finish_alone() may be called.
   std::filesystem::path finish(comm::Communicator& all);
-  // After an error, when other ranks may not come: rank 0 waits a little for what they write. The folder, if the
-  // checkpoint is whole; on the other ranks there is none.
+  // After an error, when other ranks may not call: rank 0 waits briefly for what they are writing. Returns the folder
+  // if the checkpoint is complete; always nothing on other ranks.
   std::optional<std::filesystem::path> finish_alone() noexcept;
 
  private:
@@ -46,7 +46,7 @@ class BackgroundSave {
   std::filesystem::path place_;
   std::thread thread_;
   std::atomic<bool> written_ = true;
-  std::exception_ptr error_;  // of the thread
+  std::exception_ptr error_;  // thrown by the thread
 };
 
 }  // namespace kintsugi::checkpoint

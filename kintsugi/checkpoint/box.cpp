@@ -7,14 +7,14 @@
 namespace kintsugi::checkpoint {
 namespace {
 
-// One side of the walk: where it is in the flat elements of a box.
+// One side of the traversal: its position among the flat elements of a box.
 struct Side {
   explicit Side(const Part& from) : part(from), stride(from.box.size.size(), 1) {
     for (size_t d = stride.size(); d-- > 1;) stride[d - 1] = stride[d] * part.box.size[d];
   }
 
-  // Cuts [low, high) along dim d to the indices under which some element of the range lies; `base` is the flat index
-  // of what precedes dim d.
+  // Narrows [low, high) along dim d to the indices that contain elements of the range; `base` is the flat index of the
+  // dims before d.
   void cut(size_t d, int64_t base, int64_t& low, int64_t& high) const {
     const int64_t start = part.box.start[d];
     if (part.flat.end <= base) {
@@ -39,7 +39,7 @@ class Walk {
       low_.push_back(std::max(a.box.start[d], b.box.start[d]));
       high_.push_back(std::min(a.box.start[d] + a.box.size[d], b.box.start[d] + b.box.size[d]));
     }
-    // A run covers as many of the last dims as are whole in both.
+    // A run extends over the innermost dims that are complete in both.
     while (leaf_ > 0) {
       const size_t d = --leaf_;
       run_ *= high_[d] - low_[d];
@@ -71,7 +71,7 @@ class Walk {
   Side a_, b_;
   const std::function<void(int64_t, int64_t, int64_t)>& f_;
   std::vector<int64_t> low_, high_;
-  size_t leaf_;      // dims before it are iterated, it and those after it are one run
+  size_t leaf_;      // dims before it are iterated; it and later dims form one run
   int64_t run_ = 1;  // elements
 };
 

@@ -1,4 +1,4 @@
-// Boxes in tensors, and ranges of their flat elements: the geometry of checkpoints.
+// Geometry of checkpoints: boxes in tensors, and ranges of their flat elements.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// For each dim of a tensor, `size` elements from `start` on.
+// `size` elements from `start` in each dim of a tensor.
 struct Box {
   std::vector<int64_t> start;
   std::vector<int64_t> size;
@@ -35,7 +35,7 @@ bool fits(const Box& box, const tensor::Shape& shape);
 bool fits(const Range& range, const Box& box);
 bool overlap(const Box& a, const Box& b);
 
-// "[0:4 8:16]", from and to for each dim.
+// "[0:4 8:16]": begin and end of each dim.
 std::string to_string(const Box& box);
 
 // A stored or requested part: a range of the elements of a box, in row-major order.
@@ -44,8 +44,8 @@ struct Part {
   Range flat;
 };
 
-// Calls f(in_a, in_b, count) for each run of elements that both parts hold and that is contiguous in both; in_a and
-// in_b count elements from the first of a.flat and of b.flat. Time is proportional to the number of runs, not to the
+// Calls f(in_a, in_b, count) for each run of elements that is in both parts and contiguous in both; in_a and in_b are
+// element offsets from the beginning of a.flat and b.flat. Takes time proportional to the number of runs, not to the
 // sizes of the boxes.
 void for_each_common_run(const Part& a, const Part& b, const std::function<void(int64_t, int64_t, int64_t)>& f);
 

@@ -16,11 +16,11 @@ namespace kintsugi::checkpoint {
 uint64_t checksum_of(std::span<const std::byte> bytes);
 uint64_t checksum_of(std::string_view text);
 
-// 16 lower-case hexadecimal digits, and back; nothing for any other text.
+// 16 lower-case hexadecimal digits, and the inverse; nothing for any other text.
 std::string checksum_text(uint64_t checksum);
 std::optional<uint64_t> checksum_from(std::string_view text);
 
-// The checksum of bytes that arrive in parts.
+// Incremental checksum.
 class Checksum {
  public:
   Checksum();

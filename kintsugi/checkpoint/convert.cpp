@@ -18,17 +18,17 @@ namespace {
 
 using tensor::DType;
 
-// Elements. They are aligned, apart from each other and always so many, so that the compiler uses vectors.
+// Elements. Blocks are aligned, disjoint and of constant size, so that the compiler vectorizes the loops.
 constexpr int64_t kBlock = 512;
-constexpr int64_t kStreamed = 64 << 10;  // bytes from which on the target is written past the caches
+constexpr int64_t kStreamed = 64 << 10;  // bytes; larger targets are written with non-temporal stores
 
-// Rounds to odd: toward zero, with the last bit set where anything was lost. Rounding the result again, to a type with
-// at least two bits less, gives what rounding x at once gives (Boldo and Melquiond 2008, "Emulation of FMA").
+// Rounds to odd: toward zero, setting the last bit if inexact. Rounding the result again, to a type with at least two
+// bits less, equals rounding x directly (Boldo and Melquiond 2008, "Emulation of FMA").
 float to_float_odd(double x) {
   const auto f = static_cast<float>(x);
   if (std::isnan(x) || static_cast<double>(f) == x) return f;
   uint32_t bits = std::bit_cast<uint32_t>(f);
-  if (std::fabs(static_cast<double>(f)) > std::fabs(x)) --bits;  // of infinity too, to the largest number
+  if (std::fabs(static_cast<double>(f)) > std::fabs(x)) --bits;  // also turns infinity into the largest finite number
   return std::bit_cast<float>(bits | 1u);
 }
 
@@ -39,10 +39,10 @@ To rounded(From x) {
   else if constexpr (std::is_same_v<From, double> || std::is_floating_point_v<From>)
     return To(x);
   else
-    return To(static_cast<float>(x));  // every bf16 and f16 is an f32
+    return To(static_cast<float>(x));  // exact: fp32 contains all bf16 and fp16 values
 }
 
-// Copies past the caches where the processor can: what is written is more than they hold, and not read soon.
+// Copies with non-temporal stores where available: the target exceeds the caches and is not read soon.
 void stream(const std::byte* source, std::byte* target, size_t bytes) {
   size_t done = 0;
 #ifdef __SSE2__

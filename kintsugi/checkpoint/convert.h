@@ -1,4 +1,4 @@
-// Conversion of elements from one floating data type to another.
+// Converts elements from one floating-point type to another.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::checkpoint {
 
-// True where elements of `from` may be read as `to`: equal types, or both floating.
+// Whether elements of `from` can be read as `to`: equal types, or both floating-point.
 bool converts(tensor::DType from, tensor::DType to);
 
-// Converts `count` elements, each rounded once, to nearest, ties to even. Neither buffer need be aligned; they must
-// not overlap. InternalError if the types do not convert.
+// Converts `count` elements, each with one rounding to nearest even. The buffers need no alignment; they must not
+// overlap. Throws InternalError if the types do not convert.
 void convert(tensor::DType from, const std::byte* source, tensor::DType to, std::byte* target, int64_t count);
 
 }  // namespace kintsugi::checkpoint

@@ -1,4 +1,4 @@
-// How the pieces of several ranks become whole tensors.
+// Merges the pieces of several ranks into whole tensors.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +10,7 @@
 namespace kintsugi::checkpoint {
 namespace {
 
-// Empty if the pieces hold each element exactly once, else what is wrong.
+// Empty if the pieces cover each element exactly once, else a description of the fault.
 std::string fault(const StoredTensor& tensor) {
   std::map<Box, std::vector<Range>> boxes;
   for (const StoredPiece& piece : tensor.pieces) boxes[piece.part.box].push_back(piece.part.flat);
@@ -28,7 +28,7 @@ std::string fault(const StoredTensor& tensor) {
       return fmt::format("of box {}, elements {} to {} are stored nowhere", to_string(box), end, box.elements());
     elements += end;
   }
-  // Sorted by their first start, only boxes that begin before this one ends can overlap it.
+  // Boxes are sorted by their first start, so only those that begin before this one ends can overlap it.
   for (auto a = boxes.begin(); a != boxes.end(); ++a)
     for (auto b = std::next(a); b != boxes.end(); ++b) {
       if (!a->first.start.empty() && b->first.start[0] >= a->first.start[0] + a->first.size[0]) break;

@@ -44,7 +44,7 @@ void remove_tree(const fs::path& path) {
   if (error) throw base::UserError(kWhere, "cannot remove {}: {}", base::in_quotes(path.string()), error.message());
 }
 
-// What cannot be removed prevents no save.
+// Failure to remove something must not prevent a save.
 template <typename F>
 void warn_if_it_stays(F&& remove) {
   try {
@@ -63,7 +63,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return paths;
 }
 
-// Under its new name it is no checkpoint any more, so that a kill during the removal leaves only a leftover.
+// Renames it first, so that a kill during removal leaves a leftover and not a damaged checkpoint.
 void remove_checkpoint(const SavedStep& saved) {
   const fs::path part = saved.folder.parent_path() / fmt::format("{}remove-{}", kPart, step_name(saved.step));
   remove_tree(part);
@@ -130,7 +130,7 @@ std::optional<Best> read_best(const fs::path& run_folder) {
 }
 
 void remove_best(const fs::path& run_folder) {
-  std::error_code ignored;  // what cannot be removed is written anew
+  std::error_code ignored;  // an existing file is overwritten
   fs::remove(run_folder / kBest, ignored);
 }
 

@@ -1,5 +1,5 @@
-// index.json of a checkpoint: the tensors that it holds, and which piece of each is in which file. Plain data. The
-// grammar is at the top of index.cpp and in docs/checkpoint-format.md.
+// index.json of a checkpoint: the tensors it holds, and which file holds each piece. Plain data. The grammar is in
+// index.cpp and in docs/checkpoint-format.md.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ enum class Kind : uint8_t { weight, optimizer, statistic };
 
 std::string_view name_of(Kind kind);
 
-// Where the elements of one part of a tensor are stored: alone, under `key` in `file`.
+// Where the elements of one part of a tensor are stored: under `key` in `file`.
 struct StoredPiece {
   Part part;
-  std::string file;  // a name in the checkpoint's folder
-  std::string key;   // the tensor's name in that file
+  std::string file;  // name within the checkpoint's folder
+  std::string key;   // name of the tensor in that file
   uint64_t checksum = 0;
 };
 
@@ -39,12 +39,12 @@ struct StoredTensor {
 
 struct StoredFile {
   uint64_t bytes = 0;
-  uint64_t checksum = 0;  // of the file; of a safetensors file, of what precedes the data
+  uint64_t checksum = 0;  // of the whole file; for a safetensors file, of the bytes before the data
 };
 
 struct Index {
   int64_t step = 0;
-  std::string state = "{}";  // a JSON object of the caller
+  std::string state = "{}";  // the caller's JSON object
   std::map<std::string, StoredFile, std::less<>> files;
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
@@ -52,14 +52,14 @@ struct Index {
 std::string rank_file(int rank);  // "rank_00000.safetensors"
 std::string print_index(const Index& index);
 
-// UserError "[checkpoint] "NAME": ..." if the text is no index, or its pieces do not fit their tensors.
+// Throws UserError "[checkpoint] "NAME": ..." if the text is not a valid index, or its pieces do not fit their tensors.
 Index parse_index(std::string_view file_name, std::string_view text);
 
-// UserError "[checkpoint] "NAME": ..." unless the pieces of each tensor hold each of its elements exactly once: their
-// boxes are equal or disjoint, and the ranges of equal boxes follow one another.
+// Throws UserError "[checkpoint] "NAME": ..." unless the pieces of each tensor cover each of its elements exactly once:
+// their boxes are equal or disjoint, and the ranges of equal boxes are adjacent.
 void check_coverage(std::string_view file_name, const Index& index);
 
-// Adds the pieces and files of `part` to `whole`. UserError if they disagree about a tensor.
+// Adds the pieces and files of `part` to `whole`. Throws UserError if they disagree about a tensor.
 void merge(std::string_view file_name, Index& whole, Index part);
 
 }  // namespace kintsugi::checkpoint

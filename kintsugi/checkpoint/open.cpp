@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ranks that do not see one file system would open checkpoints of one name and other weights, or another tokenizer.
+// Ranks that do not share a file system would open checkpoints of the same name with different weights or tokenizers.
 void require_same_checkpoint(const CheckpointReader& reader, comm::Communicator& all) {
   comm::require_same(all, "checkpoint", "checkpoint",
                      fmt::format("{}: checksum {}", reader.folder().string(), checksum_text(reader.checksum())));
 }
 
-// Where no checkpoint is whole on all ranks, because they do not see one folder.
+// Reports why no checkpoint is complete on all ranks: they do not see the same folder.
 void require_same_list(const fs::path& run_folder, comm::Communicator& all) {
   std::string steps;
   for (const SavedStep& saved : list(run_folder)) steps += fmt::format("{} {}", steps.empty() ? "" : ",", saved.step);
@@ -35,8 +35,8 @@ void require_same_list(const fs::path& run_folder, comm::Communicator& all) {
                      fmt::format("{}: {}", run_folder.string(), steps.empty() ? "none" : "steps" + steps));
 }
 
-// A listing that is made while a run saves and removes may show neither the step that goes nor the one that comes: one
-// without any is made again.
+// A listing made while a run saves and prunes may show neither the removed nor the new step, so an empty one is
+// retried.
 std::vector<SavedStep> list_but(const fs::path& run_folder, const std::set<int64_t>& skipped) {
   for (int more = 3;; --more) {
     std::vector<SavedStep> saved = list(run_folder);
@@ -49,7 +49,7 @@ std::vector<SavedStep> list_but(const fs::path& run_folder, const std::set<int64
 }  // namespace
 
 std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, comm::Communicator& all) {
-  // Of rank 0 alone.
+  // On rank 0 only.
   std::vector<SavedStep> saved;
   std::set<int64_t> skipped;
   bool listed = false;

@@ -1,5 +1,5 @@
-// Opening a checkpoint on all ranks of a run, which see one file system. All ranks call together and get the same
-// result or the same error.
+// Opens a checkpoint on all ranks of a run, which share a file system. Every function is collective and has the same
+// result or error on all ranks.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@
 
 namespace kintsugi::checkpoint {
 
-// The newest checkpoint all of whose checksums are correct, or null; rank 0 logs a warning for each that is skipped.
-// UserError if ranks find another one under its name.
-// Each rank reads its share of the bytes to check them; none are checked twice. One that a run removes meanwhile is no
-// damage, since there is a newer one then: that is opened. The checkpoint is held (CheckpointReader::hold).
+// The newest checkpoint whose checksums are all correct, or null; rank 0 logs a warning for each that is skipped. Each
+// rank verifies its share of the bytes, and none is verified twice. A checkpoint that a running job removes meanwhile
+// is not an error: a newer one then exists, and is opened. The checkpoint is held (CheckpointReader::hold). Throws
+// UserError if ranks find different checkpoints under the same name.
 std::unique_ptr<CheckpointReader> open_newest_whole(const std::filesystem::path& run_folder, comm::Communicator& all);
 
-// `path` itself if it is a checkpoint's folder, or the newest complete checkpoint of a run's folder. UserError if
-// there is none, or if ranks find another one under its name.
+// `path` itself if it is a checkpoint's folder, else the newest complete checkpoint of a run's folder. Throws UserError
+// if there is none, or if ranks find different checkpoints under the same name.
 std::unique_ptr<CheckpointReader> open_checkpoint(const std::filesystem::path& path, comm::Communicator& all);
 
 }  // namespace kintsugi::checkpoint

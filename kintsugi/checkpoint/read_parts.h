@@ -1,4 +1,4 @@
-// Reading many parts of tensors with several threads.
+// Reads many parts of tensors in parallel.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::checkpoint {
 
-// A part of a tensor, and where its elements go, one after the other, as `dtype`.
+// A part of a tensor, and the buffer for its elements, contiguous and as `dtype`.
 struct WantedPart {
   std::string name;
   Part part;
@@ -20,10 +20,10 @@ struct WantedPart {
   std::byte* out = nullptr;
 };
 
-// Threads that read at one time. More are of no use to a disk, and each may hold staging memory.
+// Maximum number of reader threads: more do not help a disk, and each may allocate staging memory.
 inline constexpr int kReaders = 4;
 
-// Reads all parts, as TensorSource::read does; at most kReaders threads of the team take one after the other.
+// Reads all parts, as TensorSource::read() does; at most kReaders threads of the team take parts from a shared list.
 void read_parts(const TensorSource& source, std::span<const WantedPart> parts, base::ThreadTeam& team);
 
 }  // namespace kintsugi::checkpoint

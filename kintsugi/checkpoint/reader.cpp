@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kWindow = 1 << 18;  // bytes that are read ahead
+constexpr uint64_t kWindow = 1 << 18;  // bytes to prefetch
 
-// Runs of a tensor's bytes in ascending order, read in blocks.
+// Reads runs of a tensor's bytes, in ascending order, through a block buffer.
 class Window {
  public:
   explicit Window(const TensorInFile& tensor) : tensor_(tensor), held_(std::min(tensor.bytes, kWindow)) {}
 
-  // At most kWindow bytes from `at` on; valid until the next call.
+  // At most kWindow bytes from `at`; valid until the next call.
   const std::byte* bytes(uint64_t at, uint64_t count) {
     if (at < begin_ || at + count > end_) {
       begin_ = at;
@@ -35,7 +35,7 @@ class Window {
  private:
   TensorInFile tensor_;
   std::vector<std::byte> held_;
-  uint64_t begin_ = 0, end_ = 0;  // of what is held
+  uint64_t begin_ = 0, end_ = 0;  // range of the buffered bytes
 };
 
 }  // namespace
@@ -169,7 +169,7 @@ void CheckpointReader::verify(int share, int shares, const std::function<bool(st
     else
       beside(name);
   }
-  // The pieces in order, divided by bytes into shares of about equal size.
+  // Iterates over the pieces in order, divided by bytes into shares of about equal size.
   const auto each = [&](const std::function<void(const StoredTensor&, const StoredPiece&, int64_t)>& f) {
     for (const auto& [name, tensor] : index_.tensors)
       if (!wanted || wanted(name))

@@ -10,7 +10,7 @@
 namespace kintsugi::checkpoint {
 namespace {
 
-constexpr uint64_t kStart = 64;  // bytes by which a file is recognized
+constexpr uint64_t kStart = 64;  // bytes by which a file type is recognized
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Safetensors files: read at any place, written as a stream.
+// Safetensors files: random-access reading, streaming writing.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace kintsugi::checkpoint {
 
-// A tensor in a file: row-major. Valid as long as its SafetensorsFile, which must stay where it is.
+// A row-major tensor in a file. Valid as long as its SafetensorsFile exists and is not moved.
 struct TensorInFile {
   tensor::DType dtype = tensor::DType::f32;
   std::span<const int64_t> shape;
@@ -25,7 +25,7 @@ struct TensorInFile {
   uint64_t begin = 0;  // bytes from the start of the file
   const base::ReadOnlyFile* file = nullptr;
 
-  // Fills `out` with its bytes from `offset` on. UserError as ReadOnlyFile::read_at.
+  // Fills `out` with the tensor's bytes from `offset`. Throws UserError as ReadOnlyFile::read_at() does.
   void read_at(uint64_t offset, std::span<std::byte> out) const { file->read_at(begin + offset, out); }
   void read_ahead(uint64_t offset, uint64_t size) const { file->read_ahead(begin + offset, size); }
   void for_each_block(const std::function<void(std::span<const std::byte>)>& f) const {
@@ -35,7 +35,7 @@ struct TensorInFile {
 
 uint64_t checksum_of(const TensorInFile& tensor);
 
-// Reading. The header is checked completely when the file is opened; UserError if the file is not valid.
+// Reader. Validates the whole header on construction; throws UserError if the file is not valid.
 class SafetensorsFile {
  public:
   SafetensorsFile() = default;
@@ -43,16 +43,16 @@ class SafetensorsFile {
 
   const SafetensorsHeader& header() const { return header_; }
   bool has(std::string_view name) const { return header_.tensors.find(name) != header_.tensors.end(); }
-  std::vector<std::byte> head() const;           // the length of the header, and the header
-  TensorInFile at(std::string_view name) const;  // UserError, with the nearest name, if there is no such tensor
+  std::vector<std::byte> head() const;           // length field and header
+  TensorInFile at(std::string_view name) const;  // UserError, suggesting the nearest name, if there is none
 
  private:
   base::ReadOnlyFile file_;
   SafetensorsHeader header_;
 };
 
-// Writing. The tensors are declared first; then their bytes follow in the same order, in blocks of any size; at most a
-// few megabytes are buffered. `close` syncs, and is an InternalError before the last byte.
+// Writer. Declare the tensors first, then write their bytes in the same order, in blocks of any size; buffers at most a
+// few megabytes. close() syncs the file; InternalError if bytes are missing.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,
@@ -61,8 +61,8 @@ class SafetensorsWriter {
 
   void write(std::span<const std::byte> bytes);
   void close();
-  uint64_t size() const { return file_.size(); }     // bytes of the file so far
-  const std::string& head() const { return head_; }  // its length and header
+  uint64_t size() const { return file_.size(); }     // bytes written so far
+  const std::string& head() const { return head_; }  // length field and header
 
  private:
   std::string head_;

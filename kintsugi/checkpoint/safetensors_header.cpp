@@ -39,7 +39,7 @@ constexpr uint64_t kLongestHeader = 100'000'000;
 struct FormatDType {
   std::string_view name;
   uint64_t bytes;
-  std::optional<DType> dtype;  // none: we know where such a tensor is, but cannot read it
+  std::optional<DType> dtype;  // none: unsupported; the tensor cannot be read
 };
 
 constexpr std::array<FormatDType, 17> kDTypes = {{{"F64", 8, DType::f64},
@@ -65,7 +65,7 @@ class HeaderParser {
   HeaderParser(std::string_view file_name, std::span<const std::byte> start, uint64_t file_size)
       : file_(file_name), start_(start), size_(file_size) {}
 
-  // The bytes of the length and the text.
+  // Size of the length field and the text.
   uint64_t head_size() const {
     uint64_t length = 0;
     if (size_ < sizeof length)
@@ -164,7 +164,7 @@ class HeaderParser {
   }
 
   std::string file_;
-  std::span<const std::byte> start_;  // its first bytes
+  std::span<const std::byte> start_;  // first bytes of the file
   uint64_t size_;                     // of the file
   SafetensorsHeader header_;
   std::vector<Extent> extents_;

@@ -23,19 +23,19 @@ struct SafetensorsEntry {
 
 struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry, std::less<>> tensors;
-  std::map<std::string, std::string, std::less<>> foreign;  // name -> dtype, of tensors in an unsupported dtype
+  std::map<std::string, std::string, std::less<>> foreign;  // name -> dtype, for tensors of an unsupported dtype
   std::map<std::string, std::string> metadata;
   uint64_t data_begin = 0;  // bytes from the start of the file
 };
 
-// Both take the first bytes of a file, and its size: UserError "[safetensors] "NAME": ..." if anything violates the
-// format. The bytes of the length and the header, of which the first 8 say it.
+// Both functions take the first bytes of a file and its size, and throw UserError "[safetensors] "NAME": ..." on any
+// violation of the format. This one returns the size of length field and header, from the first 8 bytes.
 uint64_t safetensors_head_size(std::string_view file_name, std::span<const std::byte> start, uint64_t file_size);
-// The header, from all of them.
+// Parses the header, given all of those bytes.
 SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> start,
                                            uint64_t file_size);
 
-// A tensor to be written; the data follow in the order of the list.
+// A tensor to write; the data follow in the order of the list.
 struct SafetensorsTensor {
   std::string name;
   tensor::DType dtype = tensor::DType::f32;

@@ -12,7 +12,7 @@ namespace {
 using program::Program;
 using program::StateInfo;
 
-// The block of a rank, padding included, and the boxes of the whole tensor that its segments make.
+// The block of a rank, including padding, and the boxes of the whole tensor that its segments form.
 class Block {
  public:
   Block(const Program& p, const StateInfo& s, int rank) : stride_(s.whole.shape.rank(), 1) {
@@ -26,7 +26,7 @@ class Block {
 
   int64_t elements() const { return elements_; }
 
-  // Of the block, the elements from `held.begin` on are held; element 0 is at `zero` in the buffer.
+  // The shards of the block's elements `held`; element 0 of the block is at `zero` in the buffer.
   std::vector<Shard> shards(const Range& held, int64_t zero) const {
     std::vector<Shard> list;
     add(list, held, zero, {}, {});
@@ -34,7 +34,7 @@ class Block {
   }
 
  private:
-  // A choice of a segment for each dim is a box; `local` is where it begins in the block.
+  // One choice of segment per dim forms a box; `local` is where it begins in the block.
   void add(std::vector<Shard>& list, const Range& held, int64_t zero, const Box& box,
            const std::vector<int64_t>& local) const {
     const size_t d = local.size();
@@ -59,7 +59,7 @@ class Block {
     }
   }
 
-  // How many elements of the box come before element `limit` of the block. The elements of a box have the same order
+  // The number of elements of the box before element `limit` of the block. Elements have the same order in the box and
   // in the block, so a range of the block is a range of the box.
   int64_t below(int64_t limit, const Box& box, const std::vector<int64_t>& local) const {
     if (limit >= elements_) return box.elements();
@@ -80,12 +80,12 @@ class Block {
   int64_t elements_ = 1;
 };
 
-// The factors along which ranks hold the same elements.
+// The factors over which ranks replicate the same elements.
 std::vector<mesh::Factor> replicas_of(const Program& p, const StateInfo& s) {
   const mesh::Layout& stored = p.buffer(s.buffer).layout;
   base::require(stored.partial().empty() && s.layout.partial().empty(), "checkpoint", "state \"{}\" is in parts",
                 s.name);
-  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // along which ranks hold other states
+  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // ranks hold different states along these
   std::vector<mesh::Factor> factors;
   for (mesh::Factor f = 0; f < static_cast<mesh::Factor>(p.mesh.factors().size()); ++f)
     if (!stored.is_split(f) && !s.layout.is_split(f) && !std::count(pipe.begin(), pipe.end(), f)) factors.push_back(f);
@@ -107,7 +107,7 @@ std::vector<Shard> shards_of(const Program& p, const StateInfo& s, int rank) {
 
 void for_each_span(const Shard& shard, const std::function<void(int64_t, int64_t)>& f) {
   const std::vector<int64_t>& size = shard.part.box.size;
-  size_t walked = size.size();  // the dims before it; those from it on are one run
+  size_t walked = size.size();  // dims from here on form one run
   int64_t run = 1;
   for (; walked > 0 && (size[walked - 1] == 1 || shard.stride[walked - 1] == run); --walked) run *= size[walked - 1];
   const Range& flat = shard.part.flat;
@@ -121,14 +121,14 @@ void for_each_span(const Shard& shard, const std::function<void(int64_t, int64_t
 }
 
 std::vector<Share> shares_of(const Program& p, const std::vector<const StateInfo*>& states, int rank) {
-  // What ranks along the same factors hold alike, as one sequence.
+  // The elements replicated over the same factors, as one sequence.
   struct Line {
     std::vector<mesh::Factor> replicas;
-    int64_t ranks = 0, place = 0;  // of the replicas, and of this rank among them
+    int64_t ranks = 0, place = 0;  // number of replicas, and this rank's index among them
     int64_t bytes = 0, passed = 0;
   };
   std::vector<Line> lines;
-  std::vector<size_t> line_of;  // by state
+  std::vector<size_t> line_of;  // [state]
   std::vector<Share> held;
   for (size_t i = 0; i < states.size(); ++i) {
     std::vector<mesh::Factor> replicas = replicas_of(p, *states[i]);
@@ -148,7 +148,7 @@ std::vector<Share> shares_of(const Program& p, const std::vector<const StateInfo
     Line& line = lines[line_of[share.state]];
     const int64_t size = size_of(states[share.state]->whole.dtype);
     Range& flat = share.shard.part.flat;
-    // An element belongs to the replica whose stretch of the sequence contains its first byte.
+    // An element belongs to the replica whose share of the sequence contains its first byte.
     const auto cut = [&](int64_t k) {
       const int64_t stretch = line.bytes / line.ranks * k + line.bytes % line.ranks * k / line.ranks;
       return flat.begin + std::clamp<int64_t>((stretch - line.passed + size - 1) / size, 0, flat.size());

@@ -14,7 +14,7 @@ namespace kintsugi::checkpoint {
 
 SnapshotPlaces snapshot_places(const program::Program& p, int rank) {
   const std::vector<const program::StateInfo*> states = program::saved_states(p);
-  std::map<program::BufferId, std::pair<int64_t, int64_t>> used;  // from the first byte until behind the last
+  std::map<program::BufferId, std::pair<int64_t, int64_t>> used;  // [first byte, end of the last)
   for (const Share& share : shares_of(p, states, rank)) {
     const program::BufferId buffer = states[share.state]->buffer;
     const int64_t size = size_of(p.buffer(buffer).type.dtype);
@@ -48,7 +48,7 @@ void Snapshot::take() {
       copies.push_back({executor_.state_view(buffer).data + place.begin, to, place.bytes});
     }
   }
-  // What lies as far apart on the device as here is one copy, with what is between.
+  // Merge copies with equal distances on the device and in the snapshot into one, including the bytes between them.
   std::ranges::sort(copies, {}, &run::DeviceSide::Copied::from);
   std::vector<run::DeviceSide::Copied> joined;
   for (const run::DeviceSide::Copied& c : copies) {

@@ -1,5 +1,5 @@
-// What a rank saves of its states as they were at one instant, in pinned memory of the host: a device copies it there
-// at once, and it is written while the device goes on.
+// A copy of what a rank saves, as of one instant, in pinned host memory: the device copies it quickly and continues
+// while it is written.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace kintsugi::checkpoint {
 
-// Of the buffers of states, the bytes that the rank writes, and those between them; and where a snapshot has them.
+// The bytes of each state buffer that the rank writes (and any between them), and their place in the snapshot.
 struct SnapshotPlaces {
   struct Place {
-    int64_t begin = 0, bytes = 0;  // of the buffer
+    int64_t begin = 0, bytes = 0;  // in the buffer
     int64_t offset = 0;            // in the snapshot, aligned as states are
   };
   std::map<program::BufferId, Place> of;
@@ -26,13 +26,13 @@ SnapshotPlaces snapshot_places(const program::Program& p, int rank);
 
 class Snapshot {
  public:
-  // Takes the memory. UserError if the host does not give that much.
+  // Allocates the memory. Throws UserError if the host cannot provide it.
   explicit Snapshot(const run::Executor& executor);
 
   int64_t bytes() const { return memory_->bytes(); }
-  // Copies the states, once all that was enqueued is done: in one copy, but for what does not lie together.
+  // Copies the states after all enqueued work, in one copy where they are contiguous.
   void take();
-  // The byte `at` of a buffer, of those that have a place.
+  // Byte `at` of a buffer that has a place.
   const std::byte* data(program::BufferId state, int64_t at) const;
 
  private:

@@ -16,7 +16,7 @@ std::string stored_name(const StateInfo& s) {
   return s.is_master() ? s.weight : s.name;
 }
 
-// A statistic with dims is part of the model, as the bias of a router is: no number of the run.
+// A statistic with dims, such as the bias of a router, is part of the model and not a scalar of the run.
 Kind stored_kind(const StateInfo& s) {
   const bool of_model = s.kind == StateKind::statistic && s.whole.shape.rank() > 0;
   if (s.kind == StateKind::weight || s.is_master() || of_model) return Kind::weight;

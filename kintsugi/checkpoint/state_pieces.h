@@ -12,14 +12,14 @@
 
 namespace kintsugi::checkpoint {
 
-// That a rank of `all` has the states of the same rank of a program for as many.
+// Throws unless the rank of `all` matches the rank and number of ranks of the executor's program.
 void require_ranks(const run::Executor& executor, const comm::Communicator& all);
 
-// The name and the kind under which a state is stored.
+// The name and kind under which a state is stored.
 std::string stored_name(const program::StateInfo& s);
 Kind stored_kind(const program::StateInfo& s);
 
-// Gives the bytes [begin, begin + bytes) of a state's buffer.
+// Passes the bytes [begin, begin + bytes) of a state's buffer to `sink`.
 using StateBytes = std::function<void(program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink)>;
 
 // Adds the rank's pieces; `read` is called when they are written.

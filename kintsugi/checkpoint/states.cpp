@@ -19,7 +19,7 @@ namespace {
 using program::Program;
 using program::StateInfo;
 
-constexpr int64_t kRead = int64_t{4} << 20;  // bytes that are in memory at one time during the transfer
+constexpr int64_t kRead = int64_t{4} << 20;  // bytes buffered during the transfer
 
 void write(CheckpointWriter& writer, const run::Executor& executor) {
   std::vector<std::byte> block;
@@ -36,7 +36,7 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
   writer.write();
 }
 
-// The states to be loaded; UserError if the checkpoint does not hold them.
+// The states to load; throws UserError if the checkpoint does not hold them.
 std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what,
                                             const LeftOut& left_out) {
   std::vector<const StateInfo*> list;
@@ -54,7 +54,7 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
   return list;
 }
 
-// Where the elements of the shard lie if they are one run in memory that reads may write to; null if not.
+// Address of the shard's elements if they are one run in host-writable memory, else null.
 std::byte* in_place(const Shard& shard, const run::Executor& executor, program::BufferId state) {
   int64_t spans = 0, begin = 0;
   for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
@@ -62,7 +62,7 @@ std::byte* in_place(const Shard& shard, const run::Executor& executor, program::
   return executor.state_view(state).data + begin * size_of(executor.program().buffer(state).type.dtype);
 }
 
-// Through a buffer.
+// Reads through a staging buffer.
 void read(const TensorSource& source, const std::string& name, const Shard& shard, run::Executor& executor,
           program::BufferId state) {
   const tensor::DType dtype = executor.program().buffer(state).type.dtype;
@@ -125,7 +125,7 @@ void load_states(run::Executor& executor, comm::Communicator& all, const TensorS
   require_ranks(executor, all);
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
-  // Each rank verifies its share of the pieces that all of them need; the ranks of other stages need other states.
+  // Each rank verifies its share of the pieces that all need; ranks of other stages need other states.
   const bool staged = !executor.program().mesh.stage_factors().empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {

@@ -1,6 +1,6 @@
 // Saves the states of a program to a checkpoint and loads them, in any layout and on any number of ranks. A weight is
-// stored under its own name as its master copy, in the dtype of the master; moments and numbers of the run under their
-// names. What is loaded may be of another program too (tensor_source.h).
+// stored under its own name as its master copy, in the dtype of the master; moments and scalars of the run under
+// theirs. Weights of other programs can also be loaded (tensor_source.h).
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 
 namespace kintsugi::checkpoint {
 
-// All ranks save together, each its share in a file of its own; each element is written once. `contents` is rank 0's.
-// Returns the checkpoint's folder when it is complete and in its place, on every rank. If a rank fails there is no
-// checkpoint, and every rank throws the same UserError: which rank, and why. The time limit of `all` then applies to
-// the difference between the ranks' write times.
+// Collective: each rank saves its share in its own file, and each element is written once. `contents` is taken from
+// rank 0. Returns the checkpoint's folder on every rank once it is complete and published. If a rank fails there is no
+// checkpoint, and every rank throws the same UserError, naming the rank and the reason. The time limit of `all` then
+// bounds the difference between the ranks' write times.
 std::filesystem::path save_states(const run::Executor& executor, comm::Communicator& all,
                                   const std::filesystem::path& run_folder, int64_t step, const Contents& contents);
-// Of a program for one rank.
+// For a program of one rank.
 std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
                                   const Contents& contents);
 
-// All that is saved, or the weights alone (other states keep their initial values).
+// Everything that is saved, or only the weights (other states keep their initial values).
 enum class Load { everything, weights };
-// Whether a weight of that name is left as it is. Empty: none.
+// Whether to skip the weight of that name. Empty: skip none.
 using LeftOut = std::function<bool(std::string_view)>;
-// All ranks load together, each reading what it holds; each piece that was not checked yet is checked by one of them.
-// UserError, on every rank, naming a weight that is missing or has other dims, or a piece that is damaged.
+// Collective: each rank reads what it holds, and each piece that is not yet verified is verified by one rank. Throws
+// UserError on every rank, naming a weight that is missing or has other dims, or a damaged piece.
 void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what,
                  const LeftOut& left_out = {});
-// One rank alone: it checks each piece that it reads.
+// For a single rank, which verifies each piece that it reads.
 void load_states(run::Executor& executor, const TensorSource& source, Load what);
 
 }  // namespace kintsugi::checkpoint

@@ -32,7 +32,7 @@ TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     take_all(path);
-  else if (fs::exists(path / kSingle, error))  // as transformers does, whatever an index says
+  else if (fs::exists(path / kSingle, error))  // takes precedence over an index, as in transformers
     take_all(path / kSingle);
   else if (fs::exists(path / kIndex, error))
     take_indexed(path / kIndex);
@@ -76,7 +76,7 @@ void TensorFiles::take_indexed(const fs::path& index) {
       files_.push_back(std::make_unique<SafetensorsFile>(paths_.back()));
       place->second = files_.back().get();
     }
-    // A tensor in an unsupported dtype is an error only when it is requested.
+    // A tensor of an unsupported dtype is an error only when it is requested.
     const auto& foreign = place->second->header().foreign;
     if (const auto found = foreign.find(name); found != foreign.end())
       foreign_.insert(*found);

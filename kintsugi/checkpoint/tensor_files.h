@@ -1,4 +1,4 @@
-// The tensors of a model as Hugging Face stores them: one safetensors file, or several under an index.
+// The tensors of a model as Hugging Face stores them: one safetensors file, or several with an index.
 #pragma once
 
 #include <filesystem>
@@ -12,28 +12,28 @@
 
 namespace kintsugi::checkpoint {
 
-// Opens a *.safetensors file, or a folder with model.safetensors, or else model.safetensors.index.json, and checks that
-// every tensor in the index exists. UserError if not, or if the tensors are in PyTorch's own format. The tensors are
-// valid as long as this object.
+// Opens a *.safetensors file, or a folder with model.safetensors or else model.safetensors.index.json, and checks that
+// every tensor in the index exists. Throws UserError otherwise, or if the tensors are in PyTorch's own format. The
+// tensors are valid as long as this object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& path);
 
   const std::map<std::string, TensorInFile, std::less<>>& tensors() const { return tensors_; }
-  // Their dtypes, of tensors whose dtype is not read.
+  // Name -> dtype of tensors whose dtype is not supported.
   const std::map<std::string, std::string, std::less<>>& foreign() const { return foreign_; }
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
-  const TensorInFile& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
+  const TensorInFile& at(std::string_view name) const;  // UserError, suggesting the nearest name, if there is none
   uint64_t checksum() const;                            // of the headers
-  // A line for each file: which one it is of those that lie on a file system, without reading it.
+  // One line per file that identifies it in the file system, without reading it.
   std::string places() const;
-  // A line for each file, with the checksum of all its bytes, which are read for it.
+  // One line per file with the checksum of all its bytes, which are read.
   std::string contents() const;
 
  private:
   void take_all(const std::filesystem::path& file);
   void take_indexed(const std::filesystem::path& index);
-  [[noreturn]] void refuse() const;  // a folder without safetensors
+  [[noreturn]] void refuse() const;  // for a folder without safetensors
 
   std::filesystem::path path_;
   std::vector<std::filesystem::path> paths_;  // of the files

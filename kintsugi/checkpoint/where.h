@@ -1,4 +1,4 @@
-// The places that errors name.
+// Module names in error messages.
 #pragma once
 
 #include <string_view>

@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kChunk = size_t{1} << 20;  // what is checksummed and copied at a time, however large a tensor is
+constexpr size_t kChunk = size_t{1} << 20;  // bytes checksummed and copied at a time, whatever the size of the tensor
 
-// Runs f; a UserError of it is rethrown as an error of the save.
+// Runs f, converting its UserErrors into errors of the save.
 template <typename F>
 void saving(int64_t step, F&& f) {
   try {
@@ -63,7 +63,7 @@ CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, 
 
 CheckpointWriter::~CheckpointWriter() {
   if (finished_ || rank_ != 0) return;
-  base::remove_if_possible(folder_);  // or the next save tries again
+  base::remove_if_possible(folder_);  // if it fails, the next save retries
 }
 
 void CheckpointWriter::add(const Piece& piece, std::span<const std::byte> bytes) {
@@ -92,7 +92,7 @@ void CheckpointWriter::add(const Piece& piece, Source source) {
   tensor.pieces.push_back(std::move(stored));
 }
 
-// The tensor's own name if it is free, so that other programs find whole tensors under it.
+// Uses the tensor's own name if it is free, so that other programs find whole tensors under it.
 std::string CheckpointWriter::free_key(const std::string& name) {
   std::string key = name;
   for (int i = 1; !keys_.insert(key).second; ++i) key = fmt::format("{}#{}", name, i);

@@ -1,4 +1,4 @@
-// Saving a checkpoint, by one rank or by several that see one file system.
+// Saves a checkpoint from one rank, or from several that share a file system.
 //
 //   one rank                         several
 //   CheckpointWriter w(run, step);   rank 0 constructs its writer; barrier; the others construct theirs
@@ -6,8 +6,8 @@
 //   w.write();                       each writes; barrier
 //   w.finish(contents);              rank 0 finishes
 //
-// Until finish has returned there is no new checkpoint, and the earlier ones are unchanged. Every error is one
-// UserError that names the step; if a rank had one, rank 0 must not finish, and cannot: that rank's part would be
+// Until finish() returns no new checkpoint is visible, and the earlier ones are unchanged. Every error is a UserError
+// that names the step; if a rank failed, rank 0 must not call finish(), which would fail because that rank's part is
 // missing.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace kintsugi::checkpoint {
 
-// What a rank stores of a tensor: without `box`, all of it; without `flat`, all of the box.
+// The part of a tensor that a rank stores: without `box`, the whole tensor; without `flat`, the whole box.
 struct Piece {
   std::string name;
   tensor::Type type;  // of the whole tensor
@@ -36,36 +36,36 @@ struct Piece {
   std::optional<Range> flat;  // elements of the box, row-major
 };
 
-// Supplies the bytes of a piece, in order, in any number of spans, when they are written.
+// Supplies the bytes of a piece in order, in any number of spans, when they are written.
 using Sink = std::function<void(std::span<const std::byte>)>;
 using Source = std::function<void(const Sink&)>;
 
-// What is stored beside the tensors.
+// What is stored besides the tensors.
 struct Contents {
   std::string state = "{}";  // a JSON object: cursor, random state, loss scale
   std::string config;        // config.toml
-  std::string tokenizer;     // tokenizer.json; empty: none
+  std::string tokenizer;     // tokenizer.json; empty if there is none
 };
 
 class CheckpointWriter {
  public:
-  // Rank 0 removes leftovers of earlier saves from the run's folder and makes the temporary one.
+  // Rank 0 removes leftovers of earlier saves from the run's folder and creates the temporary folder.
   CheckpointWriter(std::filesystem::path run_folder, int64_t step, int rank = 0, int ranks = 1);
-  ~CheckpointWriter();  // of rank 0, unfinished: removes the temporary folder, to free the disk
+  ~CheckpointWriter();  // rank 0, if unfinished: removes the temporary folder to free disk space
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // `bytes` are read by write(), and must stay valid until then; they are not copied. An empty piece stores nothing.
+  // write() reads `bytes`, which must stay valid until then; they are not copied. An empty piece stores nothing.
   void add(const Piece& piece, std::span<const std::byte> bytes);
   void add(const Piece& piece, Source source);
 
-  // Writes and syncs this rank's file: of a run through the cache, which takes no thread and little memory.
+  // Writes and syncs this rank's file; through the page cache by default, which needs no thread and little memory.
   void write(base::Writing way = base::Writing::through_cache);
 
-  // Of rank 0, while the others may still write.
+  // For rank 0, while the others may still be writing.
   bool all_have_written() const;
-  // Joins what all ranks have written and renames it into place; an existing checkpoint of this step is replaced.
-  // UserError if a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
+  // Joins what all ranks have written and renames it into place, replacing an existing checkpoint of this step; returns
+  // its folder. Throws UserError if a rank's part is missing, or the pieces do not cover their tensors.
   std::filesystem::path finish(const Contents& contents);
 
  private:
@@ -80,7 +80,7 @@ class CheckpointWriter {
   void join(const Contents& contents);
 
   std::filesystem::path run_folder_;
-  std::filesystem::path folder_;  // the temporary one
+  std::filesystem::path folder_;  // temporary
   int rank_;
   int ranks_;
   Index index_;  // of this rank's pieces
