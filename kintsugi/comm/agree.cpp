@@ -12,14 +12,14 @@
 namespace kintsugi::comm {
 namespace {
 
-constexpr std::string_view kWhere = "comm";  // of an error that does not say
+constexpr std::string_view kWhere = "comm";  // for errors that name no module
 
 template <typename T>
 std::span<std::byte> bytes_of(T& data) {
   return std::as_writable_bytes(std::span(data));
 }
 
-// "[where] what" in its two parts.
+// Splits "[where] what".
 std::pair<std::string, std::string> parts_of(const std::string& text) {
   const size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
   if (end == std::string::npos) return {std::string(kWhere), text};
@@ -33,14 +33,14 @@ std::optional<std::string> failure_of(Communicator& all, const std::function<voi
   try {
     f();
   } catch (const base::InternalError&) {
-    throw;  // a bug: no rank goes on, and the rank that sees it ends the run
+    throw;  // a bug: no rank continues, and the rank that detects it ends the run
   } catch (const std::bad_alloc&) {
     text = base::kNoMemory;
   } catch (const std::exception& error) {
     text = error.what();
     if (text.empty()) text = "an error without a text";
   }
-  // Length and checksum: 0 if all went well, equal for equal texts.
+  // Length and checksum: 0 on success, and equal for equal texts.
   std::vector<uint64_t> mine = {text.size(), XXH3_64bits(text.data(), text.size())};
   std::vector<uint64_t> every(2 * static_cast<size_t>(all.size()));
   all.wait(all.all_gather(bytes_of(mine), bytes_of(every)));

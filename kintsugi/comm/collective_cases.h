@@ -1,5 +1,5 @@
-// For tests of every backend: each collective compared with the result that one thread computes from the data of all
-// ranks, bit for bit. Every function is called by all ranks and returns the first error, or "".
+// Test cases for every backend: compares each collective, bit for bit, with a serial computation over the data of all
+// ranks. Every function is collective and returns the first error, or "".
 #pragma once
 
 #include <fmt/format.h>
@@ -49,8 +49,8 @@ inline Bytes noise(size_t bytes, uint64_t seed) {
   return data;
 }
 
-// Numbers of very different sizes, so that the order of additions shows; or, if a backend guarantees no order,
-// integers so small that every order gives the same bits.
+// Numbers of widely different magnitudes, so that the order of additions is visible; if the backend guarantees no
+// order, small integers that sum to the same bits in any order.
 inline Bytes numbers(size_t count, tensor::DType dtype, uint64_t seed, bool ordered = true) {
   Bytes data(count * tensor::size_of(dtype));
   for_type(dtype, [&]<typename T>(T) {
@@ -140,7 +140,7 @@ inline std::string reductions(Communicator& comm, size_t part, tensor::DType dty
   wrong += compare(name + " what reduce reads", kept, in);
   wrong += compare(name + " reduce_scatter", piece, std::span(want).subspan(me * bytes, bytes));
   wrong += compare(name + " reduce_scatter in place", mine(y), std::span(want).subspan(me * bytes, bytes));
-  comm.wait(comm.reduce(x, x, dtype, Reduction::max, root));  // of equal terms
+  comm.wait(comm.reduce(x, x, dtype, Reduction::max, root));  // all inputs are equal here
   wrong += compare(name + " reduce in place", x, want);
   return wrong;
 }
@@ -183,7 +183,7 @@ inline std::string movements(Communicator& comm, size_t bytes) {
   return wrong;
 }
 
-// A ring of shifts, `count` messages of different lengths open at once; each rank enqueues all before it waits.
+// Ring shifts with `count` messages of different lengths in flight; each rank enqueues all of them before it waits.
 inline std::string messages(Communicator& comm, int count, size_t bytes) {
   const int n = comm.size(), me = comm.rank();
   if (n == 1) return "";
@@ -204,8 +204,8 @@ inline std::string messages(Communicator& comm, int count, size_t bytes) {
   return wrong;
 }
 
-// Exchanges in a ring: `count` messages each to the next rank, to the one before and to oneself. Some ranks receive
-// first, others send first.
+// Ring exchanges: `count` messages each to the next rank, the previous rank and itself. Even ranks receive first, odd
+// ranks send first.
 inline std::string exchange(Communicator& comm, int count, size_t bytes) {
   const int n = comm.size(), me = comm.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
   const auto data = [&](int from, int which, int i) { return noise(bytes + i, (from * 3 + which) * count + i); };
@@ -221,7 +221,7 @@ inline std::string exchange(Communicator& comm, int count, size_t bytes) {
   };
   for (int i = 0; i < count; ++i) {
     add(next, before, 0, i);
-    if (n != 2) add(before, next, 1, i);  // of two, the next is the one before
+    if (n != 2) add(before, next, 1, i);  // of two ranks, next and previous are the same
     add(me, me, 2, i);
   }
   comm.wait(comm.exchange(messages));
@@ -232,7 +232,7 @@ inline std::string exchange(Communicator& comm, int count, size_t bytes) {
   return wrong;
 }
 
-// Exchanges among other messages of the same ranks, and of nothing.
+// Exchanges interleaved with other messages of the same ranks, and an empty exchange.
 inline std::string exchanges(Communicator& comm) {
   const int n = comm.size(), me = comm.rank();
   std::string wrong;
@@ -240,7 +240,7 @@ inline std::string exchanges(Communicator& comm) {
   wrong += exchange(comm, 10, 9);
   comm.wait(comm.exchange({}));
   if (n == 1) return wrong;
-  // Of the two ends of a message, one may be part of an exchange and the other not.
+  // Only one end of a message may be part of an exchange.
   const int peer = me ^ 1;
   if (peer >= n || comm.backend().one_at_a_time) return wrong;
   const Bytes first = noise(40, me), second = noise(50, me + 100), third = noise(60, me + 200);
@@ -262,7 +262,7 @@ inline std::string exchanges(Communicator& comm) {
   return wrong;
 }
 
-// More messages than may be open at one time: the older ones end first, as the receiver proceeds.
+// More messages than may be in flight: the oldest complete first, as the receiver proceeds.
 inline std::string many_sends(Communicator& comm) {
   const int n = comm.size(), me = comm.rank();
   std::vector<int> numbers(300, -1);
@@ -280,8 +280,8 @@ inline std::string many_sends(Communicator& comm) {
   return "";
 }
 
-// Groups of options: for messages alone, for few collectives, and for 300 messages at a time, which rank 0 sends before
-// it waits for any, and which rank 1 asks for before it waits.
+// Non-default group options: messages only, few collectives, and 300 messages in flight, which rank 0 sends and rank 1
+// receives before either waits.
 inline std::string group_options(World& world) {
   const std::vector<int> all = all_ranks(world.size());
   const auto small = world.group(all, {.collectives = 2, .messages = 60});
@@ -295,7 +295,7 @@ inline std::string group_options(World& world) {
     if (me == 0) numbers[i] = i;
     me == 0 ? wide->send(one, 1) : wide->receive(one, 0);
   }
-  // Both ranks wait only now, and not for these messages first: if fewer could be open, both would wait forever.
+  // Both ranks wait only now, and for another group first: with a smaller limit both would deadlock.
   const auto other = world.group(std::array{0, 1}, {.collectives = 1, .messages = 1});
   other->wait(other->barrier());
   wide->wait({300});
@@ -305,7 +305,8 @@ inline std::string group_options(World& world) {
   return wrong;
 }
 
-// A mesh of 2 x (size / 2) ranks: both axes at once, waited for in another order by every second rank.
+// A mesh of 2 x (size / 2) ranks with a collective in flight on both axes; every second rank waits in the opposite
+// order.
 inline std::string two_axes(World& world, int rounds) {
   const int columns = world.size() / 2, row = world.rank() / columns, column = world.rank() % columns;
   std::vector<int> along_row(columns);
@@ -336,7 +337,7 @@ inline std::string two_axes(World& world, int rounds) {
   return wrong;
 }
 
-// Random calls, some open at once, the same sequence on all ranks; each rank pauses and waits at random times.
+// Random calls, several in flight, in the same sequence on all ranks; each rank pauses and waits at random times.
 inline std::string at_random(Communicator& comm, uint64_t seed, int calls) {
   struct Open {
     std::string name;

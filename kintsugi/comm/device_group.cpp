@@ -25,22 +25,22 @@ DeviceReduce* reduction_on(device::Device& device) {
 
 namespace {
 
-// An operation of which members post their parts; the last enqueues it in the stream of the group.
+// An operation whose members post their parts; the last to post enqueues it in the group's stream.
 struct Posted {
-  std::vector<Operation> operations;                  // by member
-  std::vector<std::unique_ptr<device::Event>> ready;  // by member: its compute stream has come to it
-  std::vector<char> awaited;                          // by member: that is to be waited for
-  std::vector<char> holds;                            // by member: it has posted, and not waited since
+  std::vector<Operation> operations;                  // [member]
+  std::vector<std::unique_ptr<device::Event>> ready;  // [member] recorded in its compute stream at the post
+  std::vector<char> awaited;                          // [member] whether to wait for `ready`
+  std::vector<char> holds;                            // [member] has posted, and not waited since
   std::unique_ptr<device::Event> done;
-  uint64_t number = 0;  // in the order of the group's stream
+  uint64_t number = 0;  // position in the group's stream
   int here = 0;
 };
 
-// Operation n has the entry n % entries. A member may post to an entry again once it has waited: then all have posted
-// what the entry was for, and it was enqueued.
+// Operation n uses entry n % entries. A member may reuse an entry after waiting for its operation: by then all members
+// have posted and it has been enqueued.
 using PostedQueue = std::vector<Posted>;
 
-// What the members of a group share.
+// State shared by the members of a group.
 struct DeviceGroup {
   DeviceGroup(device::Device& device, int members, const GroupOptions& options)
       : stream(device.stream()), reduce(reduction_on(device)) {
@@ -104,7 +104,7 @@ class DeviceCommunicator : public CheckedCommunicator {
     std::vector<Part> parts;
   };
 
-  // The entry of the next operation of its queue, and this rank's place in it.
+  // The entry of the next operation of its queue, and this rank's position in it.
   Part next(const Operation& o) {
     if (!o.is_message()) return {entry(group_->collectives, collectives_++), static_cast<size_t>(rank())};
     const auto other = static_cast<size_t>(o.root), own = static_cast<size_t>(rank()),
@@ -127,20 +127,21 @@ class DeviceCommunicator : public CheckedCommunicator {
   void finish(uint64_t number);
 
   device::Stream& compute_;
-  const std::unique_ptr<Communicator> host_;  // says who has arrived, and ends a wait that takes too long
+  const std::unique_ptr<Communicator> host_;  // reports who has arrived, and times out
   const std::shared_ptr<DeviceGroup> group_;
   const GroupOptions options_;
-  uint64_t collectives_ = 0;               // enqueued so far, as the next two
+  uint64_t collectives_ = 0;               // number enqueued so far, like the next two
   std::vector<uint64_t> sent_, received_;  // [member]
   std::vector<Open> open_;                 // events oldest_ to made_
-  std::vector<Part> finished_;             // within finish() alone
+  std::vector<Part> finished_;             // scratch of finish()
   uint64_t oldest_ = 1, made_ = 0;
-  bool waits_ = true;  // the next operation, for this rank
+  bool waits_ = true;  // whether the next operation waits for this rank's work
 };
 
-// An operation starts when its members have posted it. A collective, or a message between the only two, so comes after
-// all that each of them posted before. Another message would overtake what this rank posted and a third has not, and
-// pass on what is still to be received; so the host waits until that has started.
+// An operation starts once its members have posted it, so a collective, or a message in a group of two, follows
+// everything that each member posted before. Any other message could overtake an operation that this rank has posted
+// and a third rank has not, and forward data that has yet to be received. The host therefore waits until that operation
+// has started.
 void DeviceCommunicator::keep_order(std::span<const Operation> operations) {
   const bool overtakes = size() > 2 && std::ranges::any_of(operations, &Operation::is_message);
   if (overtakes && oldest_ <= made_) host_->wait(open_[made_ % open_.size()].host);
@@ -172,7 +173,7 @@ Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   return {made_};
 }
 
-// The newest first: in the stream of the group it comes after the others.
+// Newest first: in the group's stream it follows the others.
 void DeviceCommunicator::finish(uint64_t number) {
   host_->wait(open_[number % open_.size()].host);
   const std::lock_guard lock(group_->mutex);
@@ -272,7 +273,7 @@ std::unique_ptr<Communicator> device_group(World& world, device::Device& device,
   GroupOptions of_host = options;
   of_host.collectives = std::max<size_t>(of_host.collectives, 2);
   auto host = world.group(ranks, of_host);
-  // Member 0 makes what they share, and gives its address to the others, in the one process that all are in.
+  // Member 0 allocates the shared state and passes its address to the others; all are in the same process.
   std::shared_ptr<DeviceGroup> group;
   if (host->rank() == 0) group = std::make_shared<DeviceGroup>(device, host->size(), options);
   const std::shared_ptr<DeviceGroup>* address = &group;

@@ -1,5 +1,4 @@
-// Groups of ranks that compute on a device and are threads of one process: they share the device, or devices that reach
-// each other's memory.
+// Communicators for ranks that are threads of one process and share a device, or have devices with peer access.
 #pragma once
 
 #include <memory>
@@ -10,9 +9,9 @@
 
 namespace kintsugi::comm {
 
-// As World::group, of a world of threads, for buffers of `device`. An operation starts when all that its members had
-// enqueued in `compute` is done; wait() makes what is enqueued in `compute` from then on wait for it, and the host only
-// until all members have enqueued it. Adds in the order of ranks. Both must outlive the communicator.
+// As World::group() of a world of threads, for buffers on `device`. An operation starts after all work that its members
+// had enqueued on `compute`; wait() makes later work on `compute` wait for the operation, and blocks the host only
+// until all members have enqueued it. Reduces in rank order. `world` and `device` must outlive the communicator.
 std::unique_ptr<Communicator> device_group(World& world, device::Device& device, device::Stream& compute,
                                            std::span<const int> ranks, const GroupOptions& options = {});
 

@@ -17,7 +17,7 @@ namespace kintsugi::comm {
 
 namespace {
 
-// What KINTSUGI_DEVICE_GROUPS asks for, if it is set.
+// The transport that KINTSUGI_DEVICE_GROUPS requests, if it is set.
 std::optional<DeviceWay> asked_way(bool processes) {
   const std::string_view word = base::environment_word("comm", "KINTSUGI_DEVICE_GROUPS", {"shared", "nccl", "host"});
   if (word.empty()) return std::nullopt;
@@ -67,7 +67,7 @@ Exchange exchange_of(World& world, device::Device& device, bool messages) {
     if (asked == DeviceWay::by_host || (!asked && processes)) return host;
     return {.way = asked.value_or(DeviceWay::shared)};
   }
-  // Each rank has an environment of its own.
+  // Environments may differ between ranks.
   const nccl::Library* const library = nccl::library();
   std::array<int32_t, 6> least = {library == nullptr ? 0 : library->version, device.properties().driver,
                                   library == nullptr ? 0 : library->cuda,    nccl::starts_in_order() ? 1 : 0,

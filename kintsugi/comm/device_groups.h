@@ -1,4 +1,4 @@
-// Groups of ranks that compute on devices, by the way that is best where they run.
+// Communicators for ranks that compute on devices: selects the transport.
 #pragma once
 
 #include <memory>
@@ -13,30 +13,30 @@ namespace kintsugi::comm {
 
 enum class DeviceWay {
   shared,   // ranks are threads that share a device (device_group.h)
-  nccl,     // ranks have a device each (nccl/group.h)
-  by_host,  // through memory of the host, by the world's own groups: the caller copies
+  nccl,     // each rank has its own device (nccl/group.h)
+  by_host,  // staged by the caller through host memory, over the groups of the world
 };
 
-// How the ranks of a run exchange, the same on all of them.
+// How the ranks of a run communicate; the same on all of them.
 struct Exchange {
   DeviceWay way = DeviceWay::shared;
-  bool captured = true;   // steps may be captured and launched as one
-  std::string said = {};  // of processes, for the user: "through NCCL 2.28.9"
+  bool captured = true;   // steps may be captured and launched as graphs
+  std::string said = {};  // with processes, for the user: "through NCCL 2.28.9"
 };
 
-// Ranks that are threads share a device. Those that are processes use NCCL where the library starts what several groups
-// enqueue in that order, as program::verify_ranks takes it; else the host. `messages`: ranks also send to each other.
-// KINTSUGI_DEVICE_GROUPS in the environment, "shared", "nccl" or "host", decides otherwise; UserError for another word,
-// or for a way that these ranks do not have. All ranks of the world together.
+// Ranks that are threads share a device. Ranks that are processes use NCCL if the library starts the operations of
+// several groups in the order enqueued, as program::verify_ranks assumes; otherwise host memory. `messages`: ranks also
+// send to each other. The environment variable KINTSUGI_DEVICE_GROUPS, "shared", "nccl" or "host", overrides the
+// choice; UserError for another value, or for a transport that these ranks cannot use. Collective over the world.
 Exchange exchange_of(World& world, device::Device& device, bool messages);
 
-// UserError as above, of this rank alone.
+// Throws the UserErrors above for this rank alone.
 void require_known_way(const World& world);
 
-// The choice between NCCL and the host, for the least versions of all ranks.
+// Chooses between NCCL and host memory, given the lowest versions of all ranks.
 Exchange nccl_or_host(const nccl::Versions& least, bool messages);
 
-// A group by that way, which is not by_host.
+// Creates a group over that transport; `way` must not be by_host.
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,
                                               device::Stream& compute, std::span<const int> ranks,
                                               const GroupOptions& options = {});

@@ -1,5 +1,5 @@
-// For tests: a world of threads whose groups are those of ranks on the emulated device, which exchange in its streams
-// or through the host.
+// For tests: a world of threads whose groups execute on the emulated device, communicating in its streams or through
+// the host.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@ namespace kintsugi::comm {
 
 using Texts = std::vector<std::string>;
 
-// wait() also waits for the stream. The memory of the emulated device is the host's, so tests of other backends apply.
+// Also synchronizes the stream in wait(). Memory of the emulated device is host memory, so tests of other backends
+// apply.
 class Waiting : public Communicator {
  public:
   using In = std::span<const std::byte>;
@@ -52,14 +53,14 @@ class Waiting : public Communicator {
   }
 
  private:
-  std::unique_ptr<device::Memory> sums_;  // of options.sums
+  std::unique_ptr<device::Memory> sums_;  // backs options.sums
   std::unique_ptr<device::Stream> compute_;
   std::unique_ptr<Communicator> inner_;
 };
 
 class DeviceWorld : public World {
  public:
-  // `in_rank_order`: that of the options of all groups.
+  // `in_rank_order` is set in the options of all groups.
   DeviceWorld(World& host, device::Device& device, DeviceWay way, bool in_rank_order)
       : host_(host), device_(device), way_(way), in_rank_order_(in_rank_order) {}
   const Backend& backend() const override { return host_.backend(); }

@@ -1,4 +1,4 @@
-// Bounds of what a process of ranks is asked for.
+// Limits on what a process of ranks may be asked for.
 #pragma once
 
 #include <chrono>
@@ -6,11 +6,11 @@
 
 namespace kintsugi::comm {
 
-// UserError where so many ranks cannot be threads of one process; their communicators grow with the square.
+// Throws UserError if that many ranks cannot be threads of one process: their communicators grow quadratically.
 void require_threads(int64_t ranks);
 
-// [parallel] timeout_seconds as the limit of a wait: at least a millisecond, and at most 30 years, which a clock can
-// add to its time.
+// Converts [parallel] timeout_seconds to the time limit of a wait, clamped to [1 ms, 30 years] so that it can be added
+// to a clock's time.
 std::chrono::milliseconds time_limit(double seconds);
 
 }  // namespace kintsugi::comm

@@ -1,7 +1,7 @@
-// Ranks that are processes, under mpirun or srun. There is a module for each MPI that the build found, a shared
-// library (kintsugi_mpi_openmpi.so, kintsugi_mpi_mpich.so) beside the executable, one folder above it, or at the path
-// in KINTSUGI_MPI_MODULE; it is loaded on first use. MPI moves the bytes and we add, so that the bits are those of
-// threads.
+// Ranks that are processes, started by mpirun or srun. Each MPI that the build found has a module, a shared library
+// (kintsugi_mpi_openmpi.so, kintsugi_mpi_mpich.so) next to the executable, one folder above it, or at the path in
+// KINTSUGI_MPI_MODULE; it is loaded on first use. MPI only moves bytes and reductions are our own, so that the bits
+// match those of threads.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace kintsugi::comm {
 
-// The MPI whose module this build has, "Open MPI" where it has both; "" where it has none.
+// The MPI whose module this build has ("Open MPI" if it has both), or "".
 std::string_view mpi_built();
 
-// At most once in a process, and used only by the thread that called it. UserError if this build has no MPI, or not
-// the one that started the run. In a process that no launcher started: a world of one.
+// Call at most once per process, and use the world only on the calling thread. Throws UserError if this build has no
+// MPI, or another one than started the run. Without a launcher: a world of one rank.
 //
-// World::abort() does not return: it gives the others time to print what they waited for, and ends all processes with
-// code 1. Destroying a world during stack unwinding, or with open operations, does the same.
+// World::abort() does not return: it gives the other ranks time to report what they waited for, then ends all processes
+// with exit code 1. Destroying a world during stack unwinding, or with operations in flight, does the same.
 std::unique_ptr<World> mpi_world(const WorldOptions& options = {});
 
 }  // namespace kintsugi::comm

@@ -1,4 +1,4 @@
-// Wakes the one thread that waits on it. Code that changes what that thread may wait for calls notify() afterwards.
+// Wakes the one thread that waits on it. Call notify() after changing anything that thread may wait for.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,9 @@ class Notifier {
   using Time = std::chrono::steady_clock::time_point;
 
   void notify();
-  // The number of calls of notify() so far. Read it before checking the condition, and pass it to wait().
+  // Number of notify() calls so far. Read it before checking the condition, then pass it to wait().
   uint64_t count() const { return count_.load(std::memory_order_seq_cst); }
-  // Returns when count() is no longer `seen`, or at `limit`. It sleeps; with `spin`, only after spinning for a short
-  // time.
+  // Returns when count() differs from `seen`, or at `limit`. Sleeps; with `spin`, spins for a short time first.
   void wait(uint64_t seen, Time limit, bool spin);
 
  private:

@@ -187,7 +187,7 @@ Event CheckedCommunicator::exchange(std::span<const Message> messages) {
   return count == 0 ? Event{} : enqueue({operations.data(), count});
 }
 
-// The n-th message that it sends to itself is the n-th that it receives from itself.
+// Pairs the n-th message sent to itself with the n-th received from itself.
 void CheckedCommunicator::send_to_itself(std::span<const Message> messages) {
   const auto next = [&](size_t at, bool receives) {
     while (at < messages.size() && (messages[at].rank != rank() || messages[at].receives != receives)) ++at;

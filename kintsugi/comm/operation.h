@@ -1,4 +1,4 @@
-// An operation as data, and the checks that every backend shares. A backend derives from CheckedCommunicator and
+// An operation as data, and the checks that all backends share. A backend derives from CheckedCommunicator and
 // implements enqueue().
 #pragma once
 
@@ -30,12 +30,12 @@ std::string_view name_of(Kind kind);
 std::string_view name_of(Reduction reduction);
 
 // One collective or message, as one rank sees it. `bytes` is the same on all members: the size of the larger buffer,
-// which is size() parts where there are parts. The `root` of a send or receive is the other rank.
+// which holds size() parts if the operation has parts. `root` of a send or receive is the peer.
 struct Operation {
   Kind kind = Kind::barrier;
-  tensor::DType dtype = tensor::DType::u8;  // of reductions
-  Reduction reduction = Reduction::sum;     // of reductions
-  int root = -1;                            // -1: the kind has none
+  tensor::DType dtype = tensor::DType::u8;  // reductions only
+  Reduction reduction = Reduction::sum;     // reductions only
+  int root = -1;                            // -1: the operation has no root
   size_t bytes = 0;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
@@ -50,7 +50,7 @@ struct Operation {
   std::string text_in_full() const;
 };
 
-// Makes an Operation of each call. InternalError if ranks or sizes do not fit, before anything is enqueued.
+// Converts each call to an Operation. Throws InternalError on invalid ranks or sizes, before enqueueing anything.
 class CheckedCommunicator : public Communicator {
  public:
   Event all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
@@ -70,10 +70,10 @@ class CheckedCommunicator : public Communicator {
   Event barrier() final;
 
  protected:
-  // One operation of any kind, or up to kMaxExchange messages, which all start before any of them is waited for.
+  // Enqueues one operation of any kind, or up to kMaxExchange messages, all of which start before any is waited for.
   // Returns the event of the last.
   virtual Event enqueue(std::span<const Operation> operations) = 0;
-  // A message of a rank to itself; they do not overlap.
+  // Copies a message from a rank to itself; the buffers do not overlap.
   virtual void copy_own(const std::byte* from, std::byte* to, size_t bytes);
 
  private:
@@ -84,15 +84,16 @@ class CheckedCommunicator : public Communicator {
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;
 };
 
-// For operations that members have enqueued on their devices: on the host they meet by a barrier, or by messages
-// without bytes. The event is of `host`.
+// Host-side rendezvous for operations that members enqueue on their devices: a barrier, or empty messages. The event
+// belongs to `host`.
 Event meet(Communicator& host, std::span<const Operation> operations);
 
-// `ranks` are distinct, of a world of `size`, and include `rank`; else InternalError.
+// Throws InternalError unless `ranks` are distinct ranks of a world of `size` and include `rank`.
 void check_group(std::span<const int> ranks, int rank, int size);
-// InternalError for more messages than a group may have open, or a collective if it is for messages alone.
+// Throws InternalError for more messages than the group's limit, or for a collective if the group carries only
+// messages.
 void check_room(std::span<const Operation> operations, const GroupOptions& options);
-// UserError for a time limit within which nothing could end.
+// Throws UserError for a time limit within which nothing could complete.
 void check_options(const WorldOptions& options);
 
 }  // namespace kintsugi::comm

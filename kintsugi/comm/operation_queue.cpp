@@ -12,7 +12,7 @@ namespace kintsugi::comm {
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
-constexpr size_t kStream = 32 << 20;  // about what the last cache holds
+constexpr size_t kStream = 32 << 20;  // about the size of the last-level cache
 
 // A message has a send at member 0 and a receive at member 1.
 bool agree(const Operation& a, const Operation& b) {
@@ -109,8 +109,8 @@ std::string OperationQueue::mismatch(uint64_t n, const std::vector<int>& world_r
   throw base::InternalError("comm", "all operations agree");
 }
 
-// Chunks are numbered unit by unit. A unit is the part of one rank (all_to_all: of one pair of ranks), or everything
-// where there are no parts.
+// Chunks are numbered unit by unit. A unit is the part of one rank (all_to_all: of one pair of ranks), or the whole
+// buffer if there are no parts.
 void OperationQueue::move(uint64_t n, uint64_t chunk) const {
   const Entry& e = entry(n);
   const Operation& operation = posts_[first(n)].operation;

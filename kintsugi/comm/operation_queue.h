@@ -1,7 +1,7 @@
-// The operations of a group of threads: operation n is in entry n % entries of a circular buffer. Every member posts
-// its part. The last to post makes the operation ready; its bytes are then moved, chunk by chunk, by any members that
-// wait or are idle, so that a rank that waits also moves what a rank that computes has posted. When every member has
-// left an operation, its entry is free for a later one. All memory is allocated by the constructor.
+// The operations of a group of threads: operation n uses entry n % entries of a circular buffer. Every member posts its
+// part. The last to post makes the operation ready; members that wait or are idle then move its bytes, chunk by chunk,
+// so that a waiting rank also moves what a computing rank has posted. When every member has left an operation, its
+// entry is free again. All memory is allocated by the constructor.
 #pragma once
 
 #include <atomic>
@@ -22,29 +22,30 @@ class OperationQueue {
   OperationQueue(int members, uint64_t entries);
 
   uint64_t entries() const { return num_entries_; }
-  // True when all members have left the operation that had the entry of operation `n` before it.
+  // True once all members have left the operation that used the entry of operation `n` before.
   bool is_free(uint64_t n) const;
-  // The part of `member`. True: it was the last, and all members must be notified.
+  // Posts the part of `member`. Returns true if it was the last; all members must then be notified.
   bool post(uint64_t n, int member, const Operation& operation);
   bool has_posted(uint64_t n, int member) const;
   State state(uint64_t n) const { return entry(n).state.load(std::memory_order_acquire); }
-  // Whether there is a chunk that no member has taken.
+  // Whether some chunk has not been claimed.
   bool has_work(uint64_t n) const;
-  // Takes one chunk and moves it, if there is one. True: that finished the operation, and all members must be notified.
+  // Claims and moves one chunk, if there is one. Returns true if that finished the operation; all members must then be
+  // notified.
   bool move_chunk(uint64_t n);
-  // After state() is finished, once by each member. True: the entry is free now.
+  // Call once per member after state() is finished. Returns true if the entry is now free.
   bool leave(uint64_t n);
-  // The members whose operations do not agree, if state() is mismatched: "rank 0 calls barrier, rank 2 ...".
+  // If state() is mismatched: the members whose operations disagree, "rank 0 calls barrier, rank 2 ...".
   std::string mismatch(uint64_t n, const std::vector<int>& world_ranks) const;
 
  private:
   struct alignas(64) Entry {
-    std::atomic<uint64_t> round{0};  // how many operations have had the entry
+    std::atomic<uint64_t> round{0};  // number of operations that have used the entry
     std::atomic<int> posted{0}, left{0};
     std::atomic<State> state{State::open};
     std::atomic<uint64_t> next{0}, done{0};  // chunks
     uint64_t chunks = 0, chunks_of_unit = 0;
-    size_t unit = 0;  // bytes that are cut into chunks
+    size_t unit = 0;  // bytes that are divided into chunks
     bool stream = false;
   };
   struct Post {

@@ -20,7 +20,7 @@ namespace kintsugi::comm::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr size_t kBlock = 2048;  // elements that stay in the first cache
+constexpr size_t kBlock = 2048;  // elements that fit in the L1 cache
 constexpr size_t kMaxLanes = HWY_MAX_BYTES / 4;
 
 template <typename T>
@@ -48,7 +48,7 @@ HWY_INLINE hn::Vec<D> load([[maybe_unused]] D d, const tensor::bf16* p) {
   const hn::Rebind<uint16_t, D> d16;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p)))));
 }
-// To nearest, ties to even; a NaN stays a NaN.
+// Rounds to nearest even and keeps NaN.
 template <typename D>
 HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> v, tensor::bf16* p) {
   const hn::RebindToUnsigned<D> du;
@@ -93,7 +93,7 @@ struct Plus {
     return hn::Add(a, b);
   }
 };
-// The one that is further in a direction; a NaN is further than anything.
+// Maximum (`up`) or minimum; propagates NaN.
 template <bool up>
 struct Further {
   template <typename V>
@@ -107,7 +107,7 @@ struct Further {
   }
 };
 
-// sum[i] = op(a[i], b[i]) for i < n. `sum` has space for whole vectors.
+// sum[i] = op(a[i], b[i]) for i < n. `sum` has room for whole vectors.
 template <typename A, typename T, typename Op>
 HWY_INLINE void join(Op op, const A* a, const T* b, wide_t<T>* sum, size_t n) {
   const hn::ScalableTag<wide_t<T>> d;
@@ -133,7 +133,7 @@ HWY_INLINE void divide(W* sum, W by, size_t n) {
   }
 }
 
-// A loop of our own: for blocks, that of the C library is several times slower on some processors.
+// Our own loop: for small blocks the C library's is several times slower on some processors.
 void copy_bytes(const uint8_t* from, uint8_t* to, size_t bytes, bool stream) {
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
@@ -158,7 +158,7 @@ void copy_bytes(const uint8_t* from, uint8_t* to, size_t bytes, bool stream) {
 template <typename T, typename Op>
 void reduce_with(Op op, bool mean, const Terms& terms) {
   using W = wide_t<T>;
-  HWY_ALIGN W sum[kBlock];  // kBlock is whole vectors
+  HWY_ALIGN W sum[kBlock];  // kBlock is a multiple of the vector length
   HWY_ALIGN T narrow[kBlock];
   const size_t count = terms.bytes / sizeof(T);
   const size_t ranks = terms.ins.size();

@@ -27,7 +27,7 @@ void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::functi
     try {
       reason = what;
     } catch (const std::bad_alloc&) {
-      reason = "no more memory";  // so short that it needs no allocation
+      reason = "no more memory";  // short enough to need no allocation
     }
     world.abort(reason);
   };
@@ -49,7 +49,7 @@ void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::functi
   try {
     for (const std::unique_ptr<World>& world : worlds)
       threads.push_back(base::start_thread([&work, &world] { work(*world); }));
-  } catch (const std::exception& e) {  // those that have started would wait for the others
+  } catch (const std::exception& e) {  // threads already started would wait for the missing ones
     caught(*worlds[threads.size()], false, e.what());
   }
   for (std::thread& t : threads) t.join();

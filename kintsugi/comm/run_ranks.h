@@ -1,4 +1,4 @@
-// One thread for each rank of this process.
+// Runs one thread per rank of this process.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::comm {
 
-// Calls f(world) for each world on a thread of its own, and returns when all have ended. If one throws, the worlds of
-// all are aborted. Throws the first error that is no Timeout, or else the first error.
+// Calls f(world) for each world on its own thread and returns when all have finished. If one throws, aborts all worlds.
+// Rethrows the first error that is not a Timeout, or else the first error.
 void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::function<void(World&)>& f);
 
 }  // namespace kintsugi::comm

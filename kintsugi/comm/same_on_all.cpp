@@ -20,7 +20,7 @@ std::span<std::byte> bytes(void* data, size_t size) {
   return {static_cast<std::byte*>(data), size};
 }
 
-// For texts that differ: `"train.seed = 5" instead of "train.seed = 1"`.
+// For texts that differ, the first differing line: `"train.seed = 5" instead of "train.seed = 1"`.
 std::string first_difference(const std::string& one, const std::string& other) {
   std::istringstream a(one), b(other);
   std::string x, y;

@@ -13,11 +13,11 @@
 namespace kintsugi::comm {
 namespace {
 
-// An open capture would hold what is part of it.
+// An open capture would keep its work alive.
 void drop_capture(device::Stream& compute) {
   try {
     compute.end_capture();
-  } catch (const std::exception&) {  // it was not whole
+  } catch (const std::exception&) {  // the capture was incomplete
   }
 }
 
@@ -35,7 +35,7 @@ class Alone : public StepCapture {
   device::Stream& compute_;
 };
 
-// All ranks of a world, on the host.
+// Host-side rendezvous of all ranks of a world.
 class Meeting {
  public:
   explicit Meeting(World& world) : rank_(world.rank()), size_(world.size()) {
@@ -70,7 +70,7 @@ class Meeting {
   std::vector<StepWay> ways_;
 };
 
-// Ranks with a device each: what one captures is its own part, and the library of the groups brings the parts together.
+// Each rank has its own device and captures its own part; the communication library joins the parts.
 class OnOwnDevices : public Alone {
  public:
   OnOwnDevices(World& world, device::Device& device, device::Stream& compute, std::chrono::milliseconds time_limit)
@@ -99,8 +99,8 @@ class OnOwnDevices : public Alone {
   Clock::time_point launched_ = {};
 };
 
-// Ranks that are threads and share a device. One capture holds the work of all: it begins in the stream of rank 0, the
-// others come to it by an event, and rank 0 waits for all of them at its end; so do launches.
+// Ranks are threads that share a device. One capture holds the work of all: it begins in the stream of rank 0, the
+// others join it through an event, and rank 0 waits for all of them at the end. Launches do the same.
 class OnOneDevice : public StepCapture {
  public:
   OnOneDevice(World& world, device::Device& device, device::Stream& compute) : meeting_(world), compute_(compute) {
@@ -118,7 +118,7 @@ class OnOneDevice : public StepCapture {
 
   StepWay agree(StepWay own) override { return meeting_.agree(own); }
   void begin() override {
-    meeting_.meet();  // until then a rank enqueues what is not of the capture
+    meeting_.meet();  // until here ranks may enqueue work outside the capture
     if (leads()) {
       compute_.begin_capture();
       compute_.record(*shared_->begun);
@@ -147,14 +147,14 @@ class OnOneDevice : public StepCapture {
   }
 
  private:
-  // What the ranks write only between two meetings, of which the others read it after the second.
+  // Written by a rank only between two rendezvous; the others read it after the second.
   struct Shared {
     std::unique_ptr<device::Event> begun;
-    std::vector<std::unique_ptr<device::Event>> here;  // by rank: all that it had enqueued
+    std::vector<std::unique_ptr<device::Event>> here;  // [rank]: completes all work that the rank had enqueued
   };
 
   bool leads() const { return meeting_.rank() == 0; }
-  // The stream of rank 0 waits for all that the others had enqueued.
+  // Makes the stream of rank 0 wait for all work that the others had enqueued.
   void gather() {
     if (!leads()) compute_.record(*shared_->here[static_cast<size_t>(meeting_.rank())]);
     meeting_.meet();

@@ -1,4 +1,4 @@
-// A step that all ranks enqueue alike, captured on their devices and then launched again and again.
+// Captures a step that all ranks enqueue alike as a graph, and launches it repeatedly.
 #pragma once
 
 #include <chrono>
@@ -11,30 +11,31 @@
 
 namespace kintsugi::comm {
 
-// What is done with a step.
+// How a step is executed.
 enum class StepWay {
   enqueue,  // call by call
-  capture,  // kept, and then launched
-  launch,   // as it was kept
+  capture,  // captured, then launched
+  launch,   // the captured graph is launched again
 };
 
-// Of one rank; all ranks of the world call each function together. A rank that does not come is named, after the time
-// limit of the world.
+// The capture of one rank; every function is collective over the world. A rank that does not call is named after the
+// time limit of the world.
 class StepCapture {
  public:
   virtual ~StepCapture() = default;
-  // The same on all ranks: what they ask for, or enqueue if they do not agree.
+  // The mode for all ranks: what they request, or `enqueue` if they disagree.
   virtual StepWay agree(StepWay own) = 0;
-  // What is enqueued in between, in `compute` and by the groups of the way, is kept.
+  // Starts capturing the work that is enqueued on `compute` and by the device groups, until end().
   virtual void begin() = 0;
-  virtual std::unique_ptr<device::Graph> end() = 0;  // null: another rank launches it
-  virtual void drop() {}                             // in place of end(), after an error: of this rank alone
-  virtual void launch(device::Graph* graph) = 0;     // what end() gave
-  virtual void progress() {}                         // Timeout if the device does not come to the end of a launch
+  virtual std::unique_ptr<device::Graph> end() = 0;  // null: another rank launches the graph
+  virtual void drop() {}                             // replaces end() after an error; not collective
+  virtual void launch(device::Graph* graph) = 0;     // the result of end()
+  virtual void progress() {}                         // throws Timeout if a launch does not complete on the device
 };
 
-// Of a way that is not by_host. Ranks that share a device have one graph, which rank 0 launches: their streams wait for
-// each other within it. `world` null: one rank. World and stream outlive it. Makes a group of all ranks.
+// `way` must not be by_host. Ranks that share a device have one graph, which rank 0 launches; their streams wait for
+// each other within it. `world` may be null for a single rank; it and `compute` must outlive the result. Creates a
+// group of all ranks.
 std::unique_ptr<StepCapture> step_capture(DeviceWay way, World* world, device::Device& device, device::Stream& compute,
                                           std::chrono::milliseconds time_limit);
 

@@ -5,7 +5,7 @@
 namespace kintsugi::comm {
 namespace {
 
-// The lengths of the texts, and memory for the longest of them, filled with that of this rank.
+// The lengths of all texts, and a buffer for the longest that holds the text of this rank.
 struct Padded {
   std::vector<int64_t> lengths;
   std::string mine;

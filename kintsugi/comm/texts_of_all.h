@@ -1,4 +1,4 @@
-// Texts that ranks exchange; each may have another length.
+// Gathers texts of any length from the ranks.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace kintsugi::comm {
 
-// By rank, on every rank.
+// Indexed by rank, on every rank.
 std::vector<std::string> texts_of_all(Communicator& all, const std::string& mine);
 
-// By rank, on rank 0; none on the others.
+// Indexed by rank on rank 0; empty on the others.
 std::vector<std::string> texts_on_rank_0(Communicator& all, const std::string& mine);
 
 }  // namespace kintsugi::comm

@@ -11,7 +11,7 @@
 
 namespace kintsugi::comm {
 
-// The result of f on each rank, or the text of what it threw; a rank that throws ends the world, as in a run.
+// The result of f on each rank, or the text of its exception; a rank that throws aborts the world, as in a run.
 inline std::vector<std::string> on_ranks(int ranks, const std::function<std::string(World&)>& f,
                                          const WorldOptions& options = {}) {
   auto worlds = thread_worlds(ranks, options);

@@ -39,7 +39,7 @@ bool ThreadWorldState::lock(int rank) {
   return false;
 }
 
-// After ended_ is set: a rank that became busy before did not see it, one that becomes busy later does.
+// Runs after ended_ is set: a rank that became busy before did not see it, one that becomes busy later does.
 void ThreadWorldState::wait_until_nobody_is_busy() {
   for (int rank = 0; rank < size_; ++rank) {
     while (ranks_[rank].busy.load(std::memory_order_seq_cst)) std::this_thread::yield();
@@ -68,8 +68,8 @@ void ThreadWorldState::throw_end(const TimeoutMessage& own) {
   throw_timeout(out_of_time && !own.missing.empty() ? own : why);
 }
 
-// Members ask for their groups in the same order. So if another member of this group waits for another group of which
-// this rank is a member, neither group will ever be complete.
+// Members create their groups in the same order. So if another member of this group waits for a different group that
+// includes this rank, neither group can ever be completed.
 void ThreadWorldState::look_for_disagreement(int rank, PendingGroup& pending) {
   for (const int other : pending.ranks) {
     const auto& there = waits_in_[other];

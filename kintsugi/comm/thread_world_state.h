@@ -1,4 +1,5 @@
-// The state that the ranks of a threads world share: who waits, whether the world has ended, and groups being made.
+// State shared by the ranks of a world of threads: who waits, whether the world has ended, and groups under
+// construction.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@
 
 namespace kintsugi::comm {
 
-// The operations of a group; `ranks` are of the world, members count from 0.
+// The operations of a group; `ranks` are world ranks, members are numbered from 0.
 struct ThreadGroup {
   ThreadGroup(std::vector<int> world_ranks, const GroupOptions& options);
   OperationQueue& messages(int from, int to) { return messages_[static_cast<size_t>(from) * ranks.size() + to]; }
@@ -27,7 +28,7 @@ struct ThreadGroup {
   const std::vector<int> ranks;
   const GroupOptions options;
   OperationQueue collectives;
-  std::atomic<int> blocked{0};  // members that wait for an entry to become free
+  std::atomic<int> blocked{0};  // members waiting for a free entry
 
  private:
   std::vector<OperationQueue> messages_;  // [from][to]
@@ -39,26 +40,26 @@ class ThreadWorldState {
 
   int size() const { return size_; }
   std::chrono::milliseconds time_limit() const { return time_limit_; }
-  bool cores_to_spare() const { return cores_to_spare_; }  // each rank has a core of its own, and may spin
+  bool cores_to_spare() const { return cores_to_spare_; }  // each rank has its own core and may spin
   Notifier& notifier(int rank) { return ranks_[rank].notifier; }
   void notify(std::span<const int> ranks);
 
-  // True if `rank` may touch the buffers of others now, until unlock(), which follows soon. False after the end.
+  // Allows `rank` to access the buffers of others until unlock(), which must follow soon. Returns false once the world
+  // has ended.
   bool lock(int rank);
   void unlock(int rank) { ranks_[rank].busy.store(false, std::memory_order_seq_cst); }
 
   bool ended() const { return ended_.load(std::memory_order_seq_cst); }
-  // Ends the world; the first caller's reason is kept. When it returns, no rank touches the buffers of another any
-  // more.
+  // Ends the world; the first caller's reason is kept. On return no rank accesses the buffers of another any more.
   void end(TimeoutMessage why);
-  // The same with the text of `make_text()`, or a short one if there is no memory for it.
+  // As end(), with the text of `make_text()`, or a short one if that cannot be allocated.
   template <typename MakeText>
   void end_with_text(const MakeText& make_text) noexcept;
-  // After the end: throws its reason as a Timeout. If that is a time limit, and a member is also missing from the
-  // operation of this rank, throws `own` instead, which names the operation that this rank waited for.
+  // After the end: throws its reason as a Timeout. If the reason is a time limit and a member is also missing from the
+  // operation of this rank, throws `own` instead, which names that operation.
   [[noreturn]] void throw_end(const TimeoutMessage& own);
 
-  // The group of `ranks`, when all of them have called this.
+  // Returns the group of `ranks` once all of them have called.
   std::shared_ptr<ThreadGroup> make_group(int rank, std::span<const int> ranks, const GroupOptions& options);
 
  private:
@@ -66,17 +67,17 @@ class ThreadWorldState {
     Notifier notifier;
     std::atomic<bool> busy{false};
   };
-  // A group for which some members have called, and others not yet.
+  // A group for which some members have called and others have not.
   struct PendingGroup {
     std::vector<int> ranks;
-    GroupOptions options = {.collectives = 0, .messages = 0};  // the largest so far
+    GroupOptions options = {.collectives = 0, .messages = 0};  // maximum so far
     std::vector<Arrival> arrivals;
-    size_t count = 0;                    // of those that have arrived
-    std::shared_ptr<ThreadGroup> group;  // when all have
-    std::string disagreement;            // why it never will be complete
+    size_t count = 0;                    // members that have called
+    std::shared_ptr<ThreadGroup> group;  // set when all have
+    std::string disagreement;            // why the group can never be completed
   };
 
-  // Requires mutex_, as does the next.
+  // Requires mutex_, like the next.
   std::shared_ptr<PendingGroup> join(int rank, std::span<const int> ranks, const GroupOptions& options);
   void look_for_disagreement(int rank, PendingGroup& pending);
   void wait_until_nobody_is_busy();
@@ -87,10 +88,10 @@ class ThreadWorldState {
   std::unique_ptr<RankState[]> ranks_;
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
-  std::condition_variable changed_;  // a pending group, or ended_
+  std::condition_variable changed_;  // signals a pending group, or ended_
   TimeoutMessage why_;
   std::list<std::shared_ptr<PendingGroup>> pending_;
-  std::vector<std::shared_ptr<PendingGroup>> waits_in_;  // [rank]; null: it waits for no group
+  std::vector<std::shared_ptr<PendingGroup>> waits_in_;  // [rank]; null: not waiting for a group
 };
 
 template <typename MakeText>
@@ -99,7 +100,7 @@ void ThreadWorldState::end_with_text(const MakeText& make_text) noexcept {
   try {
     why.text = make_text();
   } catch (const std::bad_alloc&) {
-    why.text = "no more memory";  // so short that it needs no allocation
+    why.text = "no more memory";  // short enough to need no allocation
   }
   end(std::move(why));
 }

@@ -1,4 +1,4 @@
-// Ranks that are threads of one process. The threads that wait move the bytes: see OperationQueue.
+// Ranks that are threads of one process. Waiting threads move the bytes: see OperationQueue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +19,12 @@ constexpr Backend kThreads = {.name = "threads", .ranks = RankKind::thread, .add
 
 class ThreadCommunicator;
 
-// One rank; used by one thread at a time, with all its communicators.
+// One rank; it and its communicators are used by one thread at a time.
 struct ThreadRank {
   std::shared_ptr<ThreadWorldState> world;
   int rank = 0;
   size_t num_communicators = 0;
-  std::vector<ThreadCommunicator*> busy = {};  // those with something open
+  std::vector<ThreadCommunicator*> busy = {};  // those with operations in flight
 };
 
 class ThreadCommunicator : public CheckedCommunicator {
@@ -36,7 +36,7 @@ class ThreadCommunicator : public CheckedCommunicator {
     sent_.resize(ranks().size());
     received_.resize(ranks().size());
     self_->num_communicators += 1;
-    self_->busy.reserve(self_->num_communicators);  // so that nothing is allocated later
+    self_->busy.reserve(self_->num_communicators);  // avoids allocations later
   }
   ~ThreadCommunicator() override;
 
@@ -53,7 +53,7 @@ class ThreadCommunicator : public CheckedCommunicator {
   struct Open {
     OperationQueue* queue = nullptr;
     uint64_t number = 0;  // in the queue
-    int member = 0;       // of the queue; of a message, 0 sends and 1 receives
+    int member = 0;       // of the queue; for a message, 0 sends and 1 receives
     Operation operation;
   };
 
@@ -67,7 +67,7 @@ class ThreadCommunicator : public CheckedCommunicator {
   void leave(Open& open);
   void finish_oldest();
   TimeoutMessage timeout_of(const Open& open);
-  // Moves chunks until over(). Throws when the time limit has passed, or the world has ended.
+  // Moves chunks until over() is true. Throws when the time limit has passed or the world has ended.
   template <typename Over>
   void wait_until(const Open& awaited, Over&& over);
 
@@ -75,13 +75,13 @@ class ThreadCommunicator : public CheckedCommunicator {
   ThreadWorldState& world_;
   const std::shared_ptr<ThreadGroup> group_;
   int rank_ = 0;
-  uint64_t collectives_ = 0;               // enqueued so far, as the next two
+  uint64_t collectives_ = 0;               // number enqueued so far, like the next two
   std::vector<uint64_t> sent_, received_;  // [member]
   std::vector<Open> open_;                 // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
 };
 
-// The owner may already have freed the buffers of open operations: they can never be done, and the world ends.
+// The owner may already have freed the buffers of operations in flight: they can never complete, so the world ends.
 ThreadCommunicator::~ThreadCommunicator() {
   for (; oldest_ <= made_; ++oldest_) {
     Open& o = open(oldest_);
@@ -106,7 +106,7 @@ ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
   return {&group_->collectives, collectives_++, rank_, operation};
 }
 
-// First entries for all: once one is posted, nothing may wait until the last is posted.
+// Acquires entries for all operations first: once one is posted, nothing may block until the last is posted.
 Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, group_->options);
   while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
@@ -123,7 +123,7 @@ Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
   return {made_};
 }
 
-// A member that had the entry before leaves it when it waits for its own event: if that is this rank, it does so here.
+// A member leaves its previous use of the entry when it waits for its event; if that member is this rank, do it here.
 void ThreadCommunicator::wait_for_entry(const Open& o) {
   if (o.queue->is_free(o.number)) return;
   const auto held = [&](const Open& mine) {
@@ -150,7 +150,7 @@ void ThreadCommunicator::leave(Open& o) {
   if (o.queue->leave(o.number) && group_->blocked.load(std::memory_order_seq_cst) > 0) world_.notify(ranks());
 }
 
-// Moves what is enqueued here, the oldest first. False: there was nothing to move.
+// Moves a chunk of the oldest operation enqueued here that has one. Returns false if none has.
 bool ThreadCommunicator::move_chunk_here() {
   for (uint64_t event = oldest_; event <= made_; ++event) {
     const Open& o = open(event);
@@ -185,7 +185,8 @@ TimeoutMessage ThreadCommunicator::timeout_of(const Open& o) {
   }
   std::vector<Arrival> arrivals;
   for (int m = 0; m < static_cast<int>(members.size()); ++m) {
-    const bool here = m == o.member || o.queue->has_posted(o.number, m);  // even where it still waits for an entry
+    const bool here =
+        m == o.member || o.queue->has_posted(o.number, m);  // counts as arrived even while waiting for an entry
     arrivals.push_back(here ? Arrival::arrived : Arrival::absent);
   }
   return timeout_message(describe(o.operation, rank_, ranks()), world_.time_limit(), ranks(), members, arrivals);

@@ -45,7 +45,7 @@ class HostCommunicator : public CheckedCommunicator {
     for (const Operation& o : operations) sent += bytes_in(o), received += bytes_out(o);
     Place& place = free_place(std::max(sent, received));
     place.copies.clear();
-    // The device may still read the results of an earlier transfer there.
+    // The device may still be reading the results of an earlier transfer there.
     bool waits = std::exchange(place.is_read, false);
     std::byte *to = place.sent ? place.sent->data() : nullptr,
               *from = place.received ? place.received->data() : nullptr;
@@ -84,7 +84,7 @@ class HostCommunicator : public CheckedCommunicator {
   struct Place {
     std::unique_ptr<device::Memory> sent, received;  // pinned
     std::vector<Copy> copies;                        // of the results
-    bool is_open = false, is_read = false;           // by a copy that may not be done
+    bool is_open = false, is_read = false;           // by a copy that may still be running
   };
   struct Open {
     Event event;
@@ -127,7 +127,7 @@ class HostCommunicator : public CheckedCommunicator {
         return group_->all_reduce(in, out, o.dtype, o.reduction);
       case Kind::reduce:
         return group_->reduce(in, out, o.dtype, o.reduction, o.root);
-      case Kind::broadcast:  // the copy of the input is in place
+      case Kind::broadcast:  // the input was copied in place
         if (!in.empty()) std::copy(in.begin(), in.end(), out.begin());
         return group_->broadcast(out, o.root);
       case Kind::all_gather:

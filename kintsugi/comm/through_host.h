@@ -1,4 +1,4 @@
-// Groups of ranks that compute on devices and exchange through memory of the host.
+// Groups of ranks that compute on devices and communicate through host memory.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace kintsugi::comm {
 
 struct HostStaging {
-  size_t transfers = 1;                    // that are open at a time
-  int64_t bytes = 0;                       // of the largest operand of one
-  std::function<void()> synchronize = {};  // the host waits for all that is enqueued in `compute`
+  size_t transfers = 1;                    // in flight
+  int64_t bytes = 0;                       // of the largest operand
+  std::function<void()> synchronize = {};  // blocks the host until all work in `compute` is done
 };
 
-// Decorates a group whose buffers are memory of the host: those of the result are memory of `device`. An operation
-// copies its input to pinned memory and waits for the copy, so it comes after all that is enqueued in `compute`; wait()
-// enqueues the copy of the result there. Allocates pinned memory for `staging` now, and more only for transfers that
-// exceed it. `device` and `compute` outlive the communicator.
+// Decorates a group whose buffers are host memory; those of the result are memory of `device`. An operation copies its
+// input to pinned memory and waits for the copy, so it follows all work in `compute`; wait() enqueues the copy of the
+// result there. Allocates pinned memory for `staging` now, and more only for transfers that exceed it. `device` and
+// `compute` must outlive the communicator.
 std::unique_ptr<Communicator> through_host(std::unique_ptr<Communicator> group, device::Device& device,
                                            device::Stream& compute, HostStaging staging);
 

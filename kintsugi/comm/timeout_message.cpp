@@ -45,7 +45,7 @@ void throw_timeout(const TimeoutMessage& message) {
 }
 
 void throw_timeout_of(int rank, std::string_view doing, const Timeout& error) {
-  constexpr std::string_view kWhere = "[comm] ";  // which the new error says again
+  constexpr std::string_view kWhere = "[comm] ";  // repeated by the new error
   std::string_view why = error.what();
   if (why.starts_with(kWhere)) why.remove_prefix(kWhere.size());
   throw Timeout(fmt::format("rank {}: {}: {}", rank, doing, why), error.arrived, error.missing);

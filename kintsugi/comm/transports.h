@@ -1,4 +1,4 @@
-// The transports that a run may use, as a list that is passed explicitly.
+// The transports available to a run, as a list that is passed explicitly.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,19 @@
 
 namespace kintsugi::comm {
 
-// The worlds in this process, for `ranks` ranks in all: one for each thread, or one.
+// Creates the worlds of this process for a run of `ranks` ranks: one per thread, or one.
 using MakeWorlds = std::function<std::vector<std::unique_ptr<World>>(int ranks, const WorldOptions& options)>;
 
 struct Transport {
   std::string_view name;  // in [parallel] transport
-  bool launched = false;  // a launcher has started a process for each rank
+  bool launched = false;  // a launcher has started one process per rank
   MakeWorlds make;
 };
 
 // threads and mpi.
 std::span<const Transport> transports();
 
-// The one that a user names; "auto": the first that matches how this process was started, by a launcher or not.
+// The transport of that name; "auto" selects the first that matches how this process was started (`launched`). Throws
 // UserError if there is none.
 const Transport& choose(std::span<const Transport> transports, std::string_view name, bool launched);
 

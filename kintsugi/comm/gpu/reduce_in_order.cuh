@@ -14,7 +14,7 @@ using tensor::DType;
 
 constexpr int kReduceThreads = 256;
 
-// A NaN is further than anything.
+// Propagates NaN.
 template <typename W>
 __device__ W join(W a, W b, Reduction how) {
   if (how == Reduction::sum || how == Reduction::mean) return a + b;
@@ -22,7 +22,7 @@ __device__ W join(W a, W b, Reduction how) {
   return (how == Reduction::max) == (b > a) ? b : a;
 }
 
-// What is added: fp32 for 16 bits.
+// Type of the accumulator: fp32 for 16-bit types.
 template <typename T>
 __device__ auto term(T x) {
   if constexpr (std::is_integral_v<T>) {
@@ -41,7 +41,7 @@ __device__ T result(W sum) {
   }
 }
 
-// N elements for each thread: those of 16 bytes, or one.
+// Each thread reduces N elements: 16 bytes, or one element.
 template <typename T, int N>
 __global__ void __launch_bounds__(kReduceThreads) reduce_in_order(DeviceTerms t, Reduction how) {
   using W = decltype(term(T{}));

@@ -1,4 +1,4 @@
-// The addition of comm/reduce.h on a device, with the same bits.
+// The reduction of comm/reduce.h on a device, with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace kintsugi::comm {
 
-// Of all ranks that share a device.
+// Maximum number of ranks that share a device.
 inline constexpr int kMostOnDevice = 64;
 
 struct DeviceTerms {
   int ranks = 0;
   const std::byte* ins[kMostOnDevice] = {};
-  std::byte* outs[kMostOnDevice] = {};  // null: not needed; each may be exactly an input
+  std::byte* outs[kMostOnDevice] = {};  // null: not needed; each may alias an input exactly
   int64_t elements = 0;
 };
 
-// Enqueues it. InternalError for a dtype without a reduction.
+// Enqueues the reduction on `stream`. Throws InternalError for a dtype that cannot be reduced.
 using DeviceReduce = void(device::Stream& stream, const DeviceTerms& terms, tensor::DType dtype, Reduction reduction);
 inline constexpr const char* kDeviceReduce = "kintsugi_device_reduce_1";
-// That of the device's module.
+// The implementation in the module of `device`.
 DeviceReduce* reduction_on(device::Device& device);
 
 }  // namespace kintsugi::comm

@@ -1,4 +1,4 @@
-// Every MPI call goes through this check.
+// Checks the result of every MPI call.
 #pragma once
 
 #include <mpi.h>

@@ -24,11 +24,11 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vecto
   for (int lane = 0; lane < kLanes && options.collectives > 0; ++lane)
     lanes_.emplace_back(comm_, rank_, size(), block_ * GroupComms::kTags + lane);
   process_->num_communicators += 1;
-  process_->busy.reserve(process_->num_communicators);  // so that nothing is allocated later
+  process_->busy.reserve(process_->num_communicators);  // avoids allocations later
 }
 
-// The owner may already have freed the buffers of open operations, and other ranks wait for them: the run cannot go
-// on.
+// The owner may already have freed the buffers of operations in flight, and other ranks wait for them: the run cannot
+// continue.
 MpiCommunicator::~MpiCommunicator() {
   process_->num_communicators -= 1;
   std::erase(process_->busy, this);
@@ -60,7 +60,7 @@ void MpiCommunicator::start(const Operation& operation) {
   }
 }
 
-// Synchronous: a send ends when its receive has begun, as between threads.
+// Synchronous: a send completes once its receive has started, as between threads.
 void MpiCommunicator::post_message(Open& o) {
   const int tag = block_ * GroupComms::kTags + kLanes;
   const bool send = o.operation.kind == Kind::send;
@@ -110,7 +110,7 @@ bool MpiCommunicator::advance_message(Open& o) {
   return true;
 }
 
-// Of the oldest collective that is not done. Segments are assigned to the lanes in turn, so that all ranks assign a
+// Advances the oldest incomplete collective. Segments are assigned to lanes round-robin, so that all ranks assign a
 // segment to the same lane.
 bool MpiCommunicator::advance_collective() {
   while (active_ <= made_ && (open(active_).operation.is_message() || open(active_).done)) ++active_;
@@ -153,7 +153,7 @@ void MpiCommunicator::progress() {
   advance_all();
 }
 
-// Checks the members on this node that have arrived. MPI itself would move the wrong bytes, or wait forever.
+// Checks the members on this node that have arrived; MPI itself would move the wrong bytes or hang.
 std::string MpiCommunicator::mismatch(const Open& o) const {
   int first = -1;
   Operation operation;
@@ -196,7 +196,7 @@ TimeoutMessage MpiCommunicator::timeout_of(const Open& o) const {
     const ProgressTable& progress = *process_->progress;
     const int row = rows_[m].index;
     if (!progress.is_of(local_rank, row, rows_[m].generation)) {
-      arrivals.push_back(Arrival::arrived);  // and has ended the communicator since
+      arrivals.push_back(Arrival::arrived);  // and has destroyed the communicator since
       continue;
     }
     const bool here =
@@ -234,7 +234,7 @@ void MpiCommunicator::finish_oldest() {
     }
     backoff.pause();
   }
-  require_match(o);  // a collective ends only when all have arrived, so all are known
+  require_match(o);  // a collective completes only after all have arrived, so all are known
   if (++oldest_ > made_) std::erase(process_->busy, this);
 }
 

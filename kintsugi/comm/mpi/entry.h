@@ -1,4 +1,4 @@
-// The entry function of a module. The number changes with World, Communicator and WorldOptions.
+// The entry function of a module. Increment the number when World, Communicator or WorldOptions change.
 #pragma once
 
 #include "kintsugi/comm/communicator.h"

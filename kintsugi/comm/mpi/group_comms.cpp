@@ -20,12 +20,12 @@ MPI_Comm comm_of(const std::vector<int>& ranks) {
   return comm;
 }
 
-// The largest tag that there is.
+// The largest valid tag.
 int max_tag() {
   void* value = nullptr;
   int is_set = 0;
   check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &is_set));
-  return is_set != 0 ? *static_cast<int*>(value) : 32767;  // what the standard promises
+  return is_set != 0 ? *static_cast<int*>(value) : 32767;  // guaranteed by the standard
 }
 
 }  // namespace

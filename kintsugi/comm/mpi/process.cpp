@@ -19,13 +19,13 @@
 namespace kintsugi::comm {
 namespace {
 
-// How long a rank that ends waits at most for the others of its node to say what they waited for: usually they do at
-// once, but one that computes does not look. Longer if others must read files first.
+// Maximum time that an ending rank waits for the others of its node to report what they waited for: usually they do so
+// at once, but a computing rank does not poll. Longer if others must read files first.
 constexpr std::chrono::milliseconds kToSay{3000}, kToRead{1000};
-// For the launcher to read what was printed.
+// Time for the launcher to forward what was printed.
 constexpr std::chrono::milliseconds kToPrint{100};
 
-// The same random name on all ranks of `comm`.
+// A random name, the same on all ranks of `comm`.
 std::string common_name(MPI_Comm comm) {
   std::random_device random;
   uint64_t id = static_cast<uint64_t>(random()) << 32 | random();
@@ -33,7 +33,7 @@ std::string common_name(MPI_Comm comm) {
   return fmt::format("kintsugi_{:016x}", id);
 }
 
-// Whether the count that follows `key` in `text`, at the beginning of a line, is more than `number`.
+// Whether the count after `key`, at the beginning of a line of `text`, exceeds `number`.
 Arrival arrival_in(const std::string& text, const std::string& key, uint64_t number) {
   if (text.empty()) return Arrival::unknown;
   const size_t at = ("\n" + text).find("\n" + key);
@@ -54,7 +54,7 @@ MpiProcess::MpiProcess(const WorldOptions& options)
                           "MPI starts once in a process, and this command starts ranks more than once; use transport "
                           "= \"threads\"");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
-  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));  // inherited by communicators made of it
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));  // inherited by derived communicators
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &agreement));
@@ -78,7 +78,7 @@ MpiProcess::MpiProcess(const WorldOptions& options)
   check_mpi(MPI_Barrier(node));
   if (local_rank != 0) progress = std::make_unique<ProgressTable>(place);
   check_mpi(MPI_Barrier(node));
-  if (local_rank == 0) unlink(place.path.c_str());  // the memory exists until the last rank ends, however it ends
+  if (local_rank == 0) unlink(place.path.c_str());  // the memory persists until the last rank ends, however it ends
 
   std::vector<int> here(local_size);
   check_mpi(MPI_Allgather(&rank, 1, MPI_INT, here.data(), 1, MPI_INT, node));
@@ -115,14 +115,14 @@ void MpiProcess::abort(const std::string& why) {
   };
   while (waits()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(kToPrint);
-  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: none of them goes on
+  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: none of them continues
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
 }
 
 void MpiProcess::throw_end(const TimeoutMessage& own, const base::Patience& waited) {
   const std::string why = progress->why();
-  if (why.empty()) throw_timeout(own);  // who was to say it was killed before it had
+  if (why.empty()) throw_timeout(own);  // the rank that should have reported it was killed before
   if (!progress->out_of_time()) throw Timeout(why, {}, {});
   if (why == own.text) throw_timeout(own);
   if (const double seconds = waited.stood_still().count(); seconds >= 0.5)

@@ -1,4 +1,4 @@
-// This process as a rank of MPI: what it shares with the ranks of its node, and how a run ends.
+// This process as an MPI rank: what it shares with the ranks of its node, and how a run ends.
 #pragma once
 
 #include <mpi.h>
@@ -22,38 +22,38 @@ class MpiProcess {
   explicit MpiProcess(const WorldOptions& options);
   ~MpiProcess();
 
-  // The local rank of a rank on this node; -1: it is on another node.
+  // The local rank of a rank on this node; -1 if it is on another node.
   int local_rank(int world_rank) const { return local_ranks_[world_rank]; }
 
-  // Gives the others time to say what they waited for, then ends all processes.
+  // Gives the other ranks time to report what they waited for, then ends all processes.
   [[noreturn]] void abort(const std::string& why);
-  // After the end of the run: throws its reason as a Timeout. If that is a time limit, this rank has waited about as
-  // long, and a member is also missing from its own operation, throws `own` instead, which names that operation.
+  // After the end of the run: throws its reason as a Timeout. If the reason is a time limit, this rank has waited about
+  // as long, and a member is also missing from its own operation, throws `own` instead, which names that operation.
   [[noreturn]] void throw_end(const TimeoutMessage& own, const base::Patience& waited);
-  // Ranks of other nodes write their progress to files after waiting too long. Writes this rank's file, waits a little
-  // for those of `world_ranks`, and reads them; then it is known whether each has enqueued a collective of its row, or
-  // a message to or from `member`.
+  // Ranks of other nodes write their progress to files when a wait times out. Writes this rank's file, waits briefly
+  // for those of `world_ranks`, and reads them; afterwards it is known whether each has enqueued a collective of its
+  // row, or a message to or from `member`.
   void read_other_nodes(const std::vector<int>& world_ranks);
   Arrival collective_elsewhere(int world_rank, int row, uint64_t number) const;
   Arrival message_elsewhere(int world_rank, int row, int member, bool send, uint64_t number) const;
-  void run_out_of_time(const TimeoutMessage& own) { progress->end(own.text, true); }  // then throw_end()
+  void run_out_of_time(const TimeoutMessage& own) { progress->end(own.text, true); }  // followed by throw_end()
 
   int rank = 0, size = 1;
   std::chrono::milliseconds time_limit;
-  std::unique_ptr<ProgressTable> progress;  // of this node
-  MPI_Comm agreement = MPI_COMM_NULL;       // on which members agree on a group
+  std::unique_ptr<ProgressTable> progress;  // for this node
+  MPI_Comm agreement = MPI_COMM_NULL;       // used by members to agree on a group
   GroupComms comms;
   size_t num_communicators = 0;
-  std::vector<MpiCommunicator*> busy;  // those with something open
-  bool failed = false;                 // something is open that will never be done
+  std::vector<MpiCommunicator*> busy;  // those with operations in flight
+  bool failed = false;                 // an operation in flight can never complete
 
  private:
   std::string file(int world_rank) const;
 
   std::vector<int> local_ranks_;
   std::string folder_, name_;           // "": no files
-  std::vector<std::string> elsewhere_;  // [world rank] what its file said
-  int exceptions_;                      // in flight when the world was made
+  std::vector<std::string> elsewhere_;  // [world rank] contents of its file
+  int exceptions_;                      // in flight when the world was created
 };
 
 // Waits without occupying a core for long: call pause() whenever there was no progress. Expires after the time limit.

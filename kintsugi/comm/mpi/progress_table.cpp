@@ -19,7 +19,7 @@ namespace kintsugi::comm {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr std::chrono::seconds kToWrite{5};  // a reason, by a rank that the system may have stopped
+constexpr std::chrono::seconds kToWrite{5};  // bound on writing a reason, by a rank that the system may have stopped
 
 uint64_t pack(const Operation& operation) {
   return static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
@@ -101,7 +101,7 @@ void ProgressTable::publish(int row_index, const Operation& operation) {
   Kept& k = kept(local_rank_, row_index, n);
   k.bytes.store(operation.bytes, std::memory_order_relaxed);
   k.rest.store(pack(operation), std::memory_order_relaxed);
-  r.collectives.store(n + 1, std::memory_order_seq_cst);  // before it reads those of others
+  r.collectives.store(n + 1, std::memory_order_seq_cst);  // before reading those of others
 }
 
 void ProgressTable::publish_message(int row_index, int other, bool send) {
@@ -158,7 +158,7 @@ bool ProgressTable::collective(int local_rank, int row_index, uint32_t generatio
   const Kept& k = kept(local_rank, row_index, n);
   const uint64_t bytes = k.bytes.load(std::memory_order_acquire);
   const uint64_t rest = k.rest.load(std::memory_order_acquire);
-  if (!there()) return false;  // it was overwritten meanwhile
+  if (!there()) return false;  // overwritten meanwhile
   operation = unpack(bytes, rest);
   return true;
 }
@@ -167,7 +167,7 @@ void ProgressTable::end(const std::string& why, bool out_of_time) {
   Head& head = *reinterpret_cast<Head*>(memory_);
   uint32_t expected = 0;
   if (!head.ended.compare_exchange_strong(expected, 1)) {
-    // Another rank was first, and may have been stopped by the system before its text was there.
+    // Another rank came first, and may have been stopped by the system before it wrote its text.
     const auto give_up = std::chrono::steady_clock::now() + kToWrite;
     while (!ended() && std::chrono::steady_clock::now() < give_up)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

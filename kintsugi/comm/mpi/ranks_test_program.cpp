@@ -1,5 +1,5 @@
-// One rank of a test over MPI: comm_rank CASE, with a time limit in seconds. Prints a line "rank R: ..." and ends with
-// 1 where something is wrong.
+// One rank of a test over MPI: comm_rank CASE, with a time limit in seconds. Prints "rank R: ..." and exits with 1 on
+// failure.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ std::unique_ptr<Communicator> everyone(World& world) {
   return world.group(cases::all_ranks(world.size()));
 }
 
-// What threads are tested with, and what is long enough for several segments.
+// The cases used for threads, plus sizes that span several segments.
 std::string table(World& world) {
   const auto comm = everyone(world);
   std::string wrong;
@@ -45,7 +45,7 @@ std::string table(World& world) {
   return wrong;
 }
 
-// Far more groups than MPI has communicators, all in use: channels of two ranks, whose messages must not be mixed up.
+// Far more live groups than MPI has communicators: channels of two ranks, whose messages must not be mixed up.
 std::string channels(World& world) {
   constexpr int kChannels = 3'000;
   if (world.rank() > 1) return "";
@@ -55,10 +55,10 @@ std::string channels(World& world) {
     std::vector<std::unique_ptr<Communicator>> all;
     const GroupOptions options = {.collectives = 1, .messages = 2};
     for (int i = 0; i < kChannels; ++i) all.push_back(world.group(std::array{0, 1}, options));
-    if (world.rank() == round) all.erase(all.begin(), all.begin() + 7);  // the other rank has them still
+    if (world.rank() == round) all.erase(all.begin(), all.begin() + 7);  // the other rank still has them
     const auto later = world.group(std::array{0, 1});
     if (world.rank() != round) all.erase(all.begin(), all.begin() + 7);
-    // Of each channel one message each way, of all channels at once; the ranks take the channels in opposite order.
+    // One message each way per channel, all channels in flight; the ranks use opposite orders.
     if (world.rank() == 1) std::reverse(all.begin(), all.end());
     std::vector<int> sent(all.size()), received(all.size(), -1);
     std::vector<Event> events;
@@ -75,7 +75,7 @@ std::string channels(World& world) {
   return wrong;
 }
 
-// The last rank does something else, `instead`, and all others wait for it.
+// The last rank executes `instead`; all others wait for it.
 std::string without_last(World& world, const std::function<void()>& instead) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(4096);
@@ -105,7 +105,7 @@ std::string elsewhere_message(World& world) {
   return "done, which cannot be";
 }
 
-// In the middle of a collective: the others have started it, and it is larger than what can be in transit.
+// In the middle of a collective that the others have started, larger than what can be in transit.
 std::string killed(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(64 << 20);
@@ -125,7 +125,7 @@ std::string stuck(World& world) {
   return "done, which cannot be";
 }
 
-// The process of the last rank, for the others.
+// The process id of the last rank, on all ranks.
 pid_t last_process(Communicator& comm) {
   const pid_t mine = getpid();
   std::vector<pid_t> all(comm.size());
@@ -133,7 +133,7 @@ pid_t last_process(Communicator& comm) {
   return all.back();
 }
 
-// The last rank is stopped before a collective, and goes on when another has given up.
+// The last rank is stopped before a collective, and resumes after another rank has given up.
 std::string late(World& world) {
   const auto comm = everyone(world);
   const pid_t last = last_process(*comm);
@@ -148,7 +148,7 @@ std::string late(World& world) {
   return "done, which cannot be";
 }
 
-// The same while it waits; rank 1 is who does not arrive.
+// The same while it waits; rank 1 is the rank that does not arrive.
 std::string suspended(World& world) {
   const auto comm = everyone(world);
   const pid_t last = last_process(*comm);
@@ -171,7 +171,8 @@ std::string suspended(World& world) {
   return "done, which cannot be";
 }
 
-// Rank 0 has sent what rank 1 has not looked at yet, and goes on: another group then has its row of the progress table.
+// Rank 0 has sent what rank 1 has not received yet, and continues: another group then reuses its row of the progress
+// table.
 std::string rows(World& world) {
   std::vector<std::byte> x(64), y(64);
   {
@@ -190,7 +191,7 @@ std::string rows(World& world) {
   return "";
 }
 
-// An error that ends the world before anybody has said it.
+// An error that ends the world before anyone has reported it.
 std::string unsaid(World& world) {
   return without_last(world, [] { throw 5; });
 }

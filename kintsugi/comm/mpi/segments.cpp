@@ -9,9 +9,9 @@ namespace kintsugi::comm {
 namespace {
 
 constexpr size_t kSegment = 4 << 20;
-constexpr size_t kGrain = 64;  // shares and segments begin at whole lines, and so at whole elements
+constexpr size_t kGrain = 64;  // shares and segments begin at whole cache lines, and so at whole elements
 
-// Where an operation has parts, a segment is a range of each of them.
+// For operations with parts, a segment is a range of each part.
 size_t segment_of(const Operation& operation, int size) {
   return operation.has_parts() ? std::max(kSegment / size / kGrain * kGrain, kGrain) : kSegment;
 }

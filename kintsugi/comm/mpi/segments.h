@@ -1,11 +1,11 @@
-// A collective as messages. It is cut into segments of a few MiB, so that the memory for the terms of a sum is small
-// and allocated in advance. A segment is an exchange of messages, in reductions an addition, and in some a second
-// exchange:
+// Implements collectives by messages. A collective is cut into segments of a few MiB, so that the staging memory of a
+// reduction is small and allocated in advance. A segment is an exchange of messages, for reductions followed by an
+// addition, and in some cases a second exchange:
 //
-//   all_reduce      every rank sends share r to rank r, adds its own share, and sends that to all
-//   reduce          the same, and sends it to the root
+//   all_reduce      every rank sends share r to rank r, adds its own share, and sends the sum to all
+//   reduce          the same, but the sum goes to the root
 //   broadcast       the root sends share r to rank r, which sends it to the others
-//   reduce_scatter  like the first half of all_reduce
+//   reduce_scatter  the first half of all_reduce
 //   the others      one exchange
 #pragma once
 
@@ -19,23 +19,23 @@
 
 namespace kintsugi::comm {
 
-// The number of segments of an operation among `size` ranks; 0 where there is nothing to do.
+// The number of segments of an operation among `size` ranks; 0 for an empty operation.
 size_t num_segments(const Operation& operation, int size);
 
-// Moves segments, one after another. Its messages have tag `tag`, which no other lane of `comm` uses.
+// Executes segments one after another. Its messages use `tag`, which no other lane of `comm` uses.
 class Lane {
  public:
   Lane(MPI_Comm comm, int rank, int size, int tag);
 
   bool is_busy() const { return phase_ != Phase::idle; }
   void start(const Operation& operation, size_t segment);
-  // Proceeds as far as possible without waiting. True if it made progress.
+  // Proceeds as far as possible without blocking. Returns true on progress.
   bool advance();
 
  private:
   enum class Phase { idle, first, second };
 
-  // The bytes of the segment within the whole, or within each part.
+  // Range of bytes within the segment's whole, or within each part.
   size_t share_begin(int rank) const;
   size_t share_size(int rank) const;
   void send(const std::byte* from, size_t bytes, int to);
@@ -54,9 +54,9 @@ class Lane {
 
   Phase phase_ = Phase::idle;
   Operation operation_;
-  size_t part_ = 0;               // bytes of a part of the operation, if it has any
-  size_t begin_ = 0, bytes_ = 0;  // the segment
-  size_t share_ = 0;              // bytes, of the largest share
+  size_t part_ = 0;               // bytes of a part, if the operation has parts
+  size_t begin_ = 0, bytes_ = 0;  // range of the segment
+  size_t share_ = 0;              // bytes of the largest share
 };
 
 }  // namespace kintsugi::comm

@@ -23,7 +23,7 @@ class MpiWorld : public World {
   void leave_to_others() override { process_->progress->report(); }
 
  private:
-  // What the members agree on when all ask for the same group.
+  // What the members agree on if all request the same group.
   struct Agreement {
     std::vector<TableRow> rows;  // of the members
     int block = 0;               // of tags
@@ -33,7 +33,7 @@ class MpiWorld : public World {
   const std::shared_ptr<MpiProcess> process_;
 };
 
-// Every member sends every other what it asks for: its row, its first free block, the number of members, who they are.
+// Every member sends every other its request: its row, its first free block, the number of members, and the members.
 MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, const TableRow& row, int block) {
   const size_t n = ranks.size(), length = process_->size + 4;
   std::vector<std::vector<int>> asked(n, std::vector<int>(length, 0));

@@ -55,7 +55,7 @@ class NcclCommunicator : public CheckedCommunicator {
     }
     if (options.collectives == 0) connect(device);
   }
-  // What was not waited for when something failed is ended: it may never be done.
+  // Abort operations that nobody waited for after a failure: they may never complete.
   ~NcclCommunicator() override {
     if (is_broken())
       abort();
@@ -63,9 +63,9 @@ class NcclCommunicator : public CheckedCommunicator {
       library_.destroy(handle_);
   }
   bool is_broken() const { return failed_ || oldest_ <= made_ || std::uncaught_exceptions() > 0; }
-  // What the device does for the group is told to quit, at once. What is freed behind that waits for the other
-  // processes of the machine, which do not abort by themselves (the library's source, src/proxy.cc): as part of a group
-  // that does not end it is left to the end of the process.
+  // Makes the device abandon the group's work at once. NCCL's subsequent cleanup waits for the other processes of the
+  // machine, which do not abort by themselves (NCCL source, src/proxy.cc); inside a group that is never ended, that
+  // cleanup is deferred to the end of the process.
   void abort() {
     if (handle_ == nullptr) return;
     library_.group_start();
@@ -82,11 +82,11 @@ class NcclCommunicator : public CheckedCommunicator {
   }
   void next_waits(bool waits) override { waits_ = waits; }
   void progress() override {
-    failed_ = true;  // unless none of these throws
+    failed_ = true;  // reset if none of the following throws
     int state = nccl::kSuccess;
     check(library_, library_.async_error(handle_, &state), "a look at its state");
     check(library_, state, "an operation");
-    if (!compute_.captured()) require_moving();  // a thread that captures may not look at events
+    if (!compute_.captured()) require_moving();  // events must not be queried during capture
     host_->progress();
     failed_ = false;
   }
@@ -99,7 +99,7 @@ class NcclCommunicator : public CheckedCommunicator {
   struct Open {
     std::unique_ptr<device::Event> ready, done;
     Event host;
-    Operation first;  // of those that were enqueued together
+    Operation first;  // the first of those enqueued together
   };
 
   void connect(device::Device& device);
@@ -110,7 +110,7 @@ class NcclCommunicator : public CheckedCommunicator {
   void announce_own();
   void announce_sum(const DeviceTerms& terms, size_t bytes);
   void messages(const Operation& o);
-  // The newest first: in the stream of the group it comes after the others.
+  // Newest first: in the group's stream it follows the others.
   void finish(uint64_t number) {
     host_->wait(open_[number % open_.size()].host);
     for (uint64_t n = number; n >= oldest_; --n) compute_.wait(*open_[n % open_.size()].done);
@@ -124,24 +124,24 @@ class NcclCommunicator : public CheckedCommunicator {
   const Library& library_;
   device::Stream& compute_;
   const std::unique_ptr<device::Stream> stream_;
-  const std::unique_ptr<Communicator> host_;  // says who has arrived, and ends a wait that takes too long
+  const std::unique_ptr<Communicator> host_;  // reports who has arrived, and times out
   const GroupOptions options_;
   const Backend backend_;
   nccl::Handle* handle_ = nullptr;
   std::vector<Open> open_;  // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
-  uint64_t not_done_ = 1;                   // the oldest event that the device may not have done
-  Clock::time_point moved_ = Clock::now();  // when that was last known to change
+  uint64_t not_done_ = 1;                   // the oldest event that the device may not have completed
+  Clock::time_point moved_ = Clock::now();  // when not_done_ was last known to change
   bool failed_ = false;
-  bool waits_ = true;               // the next operation, for this rank
-  DeviceReduce* reduce_ = nullptr;  // of sums in the order of ranks; what others send for them is in options_.sums
+  bool waits_ = true;               // whether the next operation waits for this rank's work
+  DeviceReduce* reduce_ = nullptr;  // for reductions in rank order; options_.sums receives the terms of the others
 };
 
-// Two ranks are connected when they first exchange a message, and whoever comes first waits in its call for the other
-// (the library's source, src/transport.cc, ncclTransportP2pSetup). Of several groups each might wait in another: so it
-// is done here, where all ranks make their groups in one order.
+// Two ranks connect when they first exchange a message, and the first to arrive blocks in its call until the other does
+// (NCCL source, src/transport.cc, ncclTransportP2pSetup). With several groups, each rank might block in a different
+// one; so connect here, where all ranks create their groups in the same order.
 void NcclCommunicator::connect(device::Device& device) {
-  const auto memory = device.allocate(2 * size());  // a byte to each and of each
+  const auto memory = device.allocate(2 * size());  // one byte to each rank and one from each
   void* const stream = stream_->native();
   const auto run = [&](int result) {
     if (result != nccl::kSuccess) abort();
@@ -157,7 +157,7 @@ void NcclCommunicator::connect(device::Device& device) {
   stream_->synchronize();
 }
 
-// The library takes one rank a device, and says so in words that name none.
+// NCCL allows one rank per device, but its error message does not name the ranks.
 void NcclCommunicator::require_own_devices(device::Device& device) {
   const std::string identity = device.properties().identity;
   using Identity = std::array<char, 16>;
@@ -174,8 +174,8 @@ void NcclCommunicator::require_own_devices(device::Device& device) {
                               b, a, device.properties().name);
 }
 
-// All members have enqueued what this rank has waited for on the host; if the device still does not do it, something
-// between the devices is broken of which the library knows nothing.
+// All members have enqueued the operations that this rank has waited for on the host; if the device still does not
+// execute them, a connection between devices is broken without NCCL noticing.
 void NcclCommunicator::require_moving() {
   const Clock::time_point now = Clock::now();
   const uint64_t before = not_done_;
@@ -217,12 +217,12 @@ void NcclCommunicator::announce(const Operation& o, size_t reads, size_t writes)
   stream_->announce({.what = name_of(o.kind), .reads = {&in, has_in}, .writes = {&out, has_out}});
 }
 
-// Sums in the order of ranks: each rank gets its part of all, adds, and sends the sum to those that want it.
+// Reduction in rank order: each rank receives its part from all others, adds, and sends the sum to those that need it.
 void NcclCommunicator::call_in_order(const Operation& o) {
   const auto members = static_cast<size_t>(size()), own = static_cast<size_t>(rank()),
              width = static_cast<size_t>(tensor::size_of(o.dtype)), count = o.bytes / width;
-  const size_t part = (count + members - 1) / members * width;  // of the last ranks it may be shorter, or nothing
-  const size_t apart = (part + 15) / 16 * 16;                   // a place of its own for what each rank sends
+  const size_t part = (count + members - 1) / members * width;  // may be shorter or empty on the last ranks
+  const size_t apart = (part + 15) / 16 * 16;  // aligned stride between the parts received from each rank
   base::require(members * apart <= options_.sums.size(), "comm", "{} in a group with {} bytes for sums", o.text(),
                 options_.sums.size());
   const auto begin = [&](size_t m) { return std::min(m * part, o.bytes); };
@@ -263,7 +263,7 @@ void NcclCommunicator::call_in_order(const Operation& o) {
       [&](size_t m) { return wants(own) ? std::span(o.out + begin(m), length(m)) : std::span<std::byte>(); });
 }
 
-// For a device that checks the order of accesses: what is received, and the sum.
+// For a device that checks the order of accesses: declares the received terms and the sum.
 void NcclCommunicator::announce_own() {
   if (!stream_->checks()) return;
   const std::span<const std::byte> all = options_.sums;
@@ -318,7 +318,7 @@ void NcclCommunicator::call(const Operation& o) {
   }
 }
 
-// What the library has no call for: messages that start together; the own part is a copy.
+// Collectives that NCCL does not provide: grouped messages, with a copy for the own part.
 void NcclCommunicator::messages(const Operation& o) {
   const auto members = static_cast<size_t>(size()), own = static_cast<size_t>(rank());
   const size_t part = o.bytes / members;

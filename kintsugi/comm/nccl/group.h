@@ -1,4 +1,4 @@
-// Groups of ranks with a device each, which exchange through NVIDIA's NCCL.
+// Groups of ranks with one device each, over NVIDIA NCCL.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace kintsugi::comm {
 
-// As World::group, for buffers of `device`, that of this rank. An operation starts when all that this rank had enqueued
-// in `compute` is done; wait() makes what is enqueued in `compute` from then on wait for it, and the host only until
-// all members have enqueued it: one that does not is named, as by the world's own groups. Sums are added in the order
-// of the library, which the number of bytes and of ranks, and the way between the devices, decide; or with
-// options.in_rank_order in that of the ranks, by messages and our own addition: `options.sums` is as large as what is
-// added, and 16 bytes more for each rank. progress() throws a UserError if the library has met an error, and a Timeout
-// if the device has done nothing for options.time_limit of what all have enqueued. UserError if two ranks have one
-// card. Device, stream and world must outlive the communicator.
+// As World::group(), for buffers on `device`, the device of this rank. An operation starts after all work that this
+// rank had enqueued on `compute`; wait() makes later work on `compute` wait for the operation, and blocks the host only
+// until all members have enqueued it, naming a member that does not, as the groups of the world do. NCCL chooses the
+// order of additions from the number of bytes and ranks and the topology. With options.in_rank_order, reductions are
+// messages followed by our own addition in rank order; `options.sums` must then hold the reduced bytes plus 16 bytes
+// per rank. progress() throws UserError if NCCL reports an error, and Timeout if the device makes no progress for
+// options.time_limit on operations that all ranks have enqueued. Throws UserError if two ranks use the same device.
+// `device`, `compute` and `world` must outlive the communicator.
 std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, device::Stream& compute,
                                          std::span<const int> ranks, const GroupOptions& options = {});
 
-// Where one of these groups failed, or was not waited for: ends all of them at once. One after the other would wait for
-// what the device does of the next. Of other groups than NCCL's it does nothing. A process can only end after it.
+// Aborts all of these groups at once after one failed or was not waited for; aborting them one by one would block on
+// device work of the next. Ignores groups that are not NCCL's. A process can only exit after this.
 void end_nccl_groups(std::span<Communicator* const> groups);
 
 }  // namespace kintsugi::comm

@@ -17,13 +17,13 @@
 namespace kintsugi::comm::nccl {
 namespace {
 
-// Of several groups, what is enqueued is started in that order, which is the same on all ranks; and calls return when
-// they are done. Set before main begins: the environment must not change once other threads may read it.
+// NCCL starts operations of several groups in the order enqueued, which is the same on all ranks, and its calls block
+// until done. Set before main() begins: the environment must not change once other threads may read it.
 [[maybe_unused]] const int starts_in_order = ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0),
                            blocks = ::setenv("NCCL_COMM_BLOCKING", "1", 1);
 
-// What stands in the library behind "NCCL version 2.28.9", "+cuda13.0", as 13000; 0 if that is not found. It is part of
-// no function.
+// The CUDA version of NCCL, from the text "+cuda13.0" after "NCCL version 2.28.9" in its binary: 13000, or 0 if not
+// found. No NCCL function returns it.
 int cuda_of(const void* in_library) {
   Dl_info of = {};
   if (dladdr(in_library, &of) == 0) return 0;
@@ -88,7 +88,7 @@ const Library* library() {
 
 bool starts_in_order() {
   const char* const text = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  return text != nullptr && std::strtoll(text, nullptr, 0) != 0;  // as the library reads it
+  return text != nullptr && std::strtoll(text, nullptr, 0) != 0;  // parsed as NCCL does
 }
 
 Order order_of(const Versions& v, bool captured) {

@@ -1,5 +1,5 @@
-// NVIDIA's NCCL, by those functions of its C interface that are used (its manual, "NCCL API"). It is loaded when it is
-// asked for, and neither its header nor its library is needed to build.
+// The functions of NVIDIA NCCL's C API that are used (NCCL manual, "NCCL API"). Loaded on first use; neither its header
+// nor its library is needed to build.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Id {  // ncclUniqueId
 inline constexpr int kSuccess = 0, kInProgress = 7;  // of ncclResult_t
 
 struct Library {
-  int version = 0, cuda = 0;  // 22809: 2.28.9; that of CUDA which it was built with, 0: not known
+  int version = 0, cuda = 0;  // 22809: 2.28.9; the CUDA version it was built with, 0: unknown
   int (*get_version)(int* version);
   int (*get_unique_id)(Id* id);
   int (*init_rank)(Handle** made, int ranks, Id id, int rank);
@@ -37,26 +37,26 @@ struct Library {
   int (*receive)(void* data, size_t count, int type, int from, Handle* comm, void* stream);
 };
 
-// Null if it cannot be loaded.
+// Null if the library cannot be loaded.
 const Library* library();
 
-// How what several communicators of a device enqueue is started, where NCCL_LAUNCH_ORDER_IMPLICIT is set.
+// How NCCL orders the operations of several communicators of a device if NCCL_LAUNCH_ORDER_IMPLICIT is set.
 enum class Order {
-  none,         // by nobody
-  one_by_one,   // each when that before it has ended
-  as_enqueued,  // each when that before it has started
+  none,         // no order
+  one_by_one,   // each after the previous one has completed
+  as_enqueued,  // each after the previous one has started
 };
-// By these versions, the last two of CUDA (13000: 13.0). The library's source, src/enqueue.cc, getImplicitOrder,
-// of 2.26 to 2.28.
+// Follows from these versions, the last two of CUDA (13000: 13.0). Source: NCCL 2.26 to 2.28, src/enqueue.cc,
+// getImplicitOrder.
 struct Versions {
-  int library = 0;  // 0: it is not found
-  int driver = 0;   // that the driver knows
-  int built = 0;    // that the library was built with; 0: not known
+  int library = 0;  // 0: not found
+  int driver = 0;   // supported by the driver
+  int built = 0;    // that NCCL was built with; 0: unknown
 };
 Order order_of(const Versions& v, bool captured);
-bool starts_in_order();  // false: the environment says otherwise
+bool starts_in_order();  // false: the environment disables it
 
-// ncclDataType_t and ncclRedOp_t. InternalError for a type that is not added.
+// ncclDataType_t and ncclRedOp_t. Throws InternalError for a type that cannot be reduced.
 int type_of(tensor::DType dtype);
 int reduction_of(Reduction reduction);
 inline constexpr int kBytes = 1;  // ncclUint8
