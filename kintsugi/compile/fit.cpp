@@ -24,7 +24,7 @@ int64_t most_of(const std::vector<Program>& stages) {
   return std::max_element(stages.begin(), stages.end(), needs_less)->bytes();
 }
 
-// The need of the rank that needs most; nothing if the model cannot be trained so.
+// Memory of the rank that needs the most; nothing if the model does not support these settings.
 std::optional<int64_t> bytes_of(const Settings& s) {
   try {
     return most_of(compile({.settings = s, .kernels = *kernels_of(s)}));
@@ -33,12 +33,12 @@ std::optional<int64_t> bytes_of(const Settings& s) {
   }
 }
 
-// The time for trying changes, each of which takes about as long as the longest before it.
+// Time budget for trying changes, each assumed to take as long as the longest before it.
 class Budget {
  public:
   explicit Budget(double seconds) : seconds_(seconds) {}
 
-  // Whether another may be tried; the time of the last ends.
+  // Ends timing of the last change, and returns whether another may be tried.
   bool allows() {
     const double now = elapsed();
     longest_ = std::max(longest_, now - last_);
@@ -59,7 +59,7 @@ class Budget {
   Clock::time_point begin_ = Clock::now();
 };
 
-// Each change that is enough alone.
+// Each change that suffices alone.
 std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine, const Trying& trying,
                                   Budget& budget) {
   std::vector<Saving> fitting;
@@ -75,8 +75,7 @@ std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const
   return fitting;
 }
 
-// Adds changes one after another, each of which saves something, until they are enough; nothing if all together are
-// not.
+// Combines changes that each save something until they suffice; nothing if all together do not.
 std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine,
                                        const Trying& trying, Budget& budget) {
   Settings all = settings;
@@ -128,7 +127,7 @@ std::optional<MemoryLimit> memory_limit(const Settings& s, const Machine& machin
                        .ranks = ranks,
                        .of = machine.device};
   }
-  if (device_of(s) == config::Device::cuda) return std::nullopt;  // a card that is not here
+  if (device_of(s) == config::Device::cuda) return std::nullopt;  // a device of another machine
   const auto& [of_machine, of_group] = machine.memory;
   const bool grouped = of_group > 0 && (of_machine == 0 || of_group < of_machine);
   const int64_t shared = grouped ? of_group : of_machine;

@@ -1,5 +1,5 @@
-// The text about a rank that needs more memory than it may use. It is here and not in app/, since train throws it on
-// all ranks, while plan only warns of it.
+// The text about a rank that needs more memory than it may use. Here rather than in app/, since train throws it on all
+// ranks, while plan only warns.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -117,7 +117,7 @@ plan::Plan plan_of(const Settings& s) {
   return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
 }
 
-// The single text of a generation need not be divisible. The other graphs have no other dims that may be split.
+// The single text of generation need not be divisible. The other graphs have no other splittable dims.
 plan::ModelDims dims_of(const models::Graphs& graphs) {
   const graph::Graph* const list[] = {graphs.micro      ? &*graphs.micro
                                       : graphs.evaluate ? &*graphs.evaluate
@@ -160,7 +160,7 @@ std::vector<Program> compile(const Request& request) {
                        .prefill = pointer_to(graphs.prefill),
                        .score = pointer_to(graphs.score),
                        .decode = pointer_to(graphs.decode),
-                       .micro_batches = plan.stages()},  // no schedule of training takes fewer
+                       .micro_batches = plan.stages()},  // the minimum of every training schedule
                       {.plan = plan, .kernels = request.kernels, .threads = threads, .extent = request.extent});
 }
 

@@ -13,7 +13,7 @@
 namespace kintsugi::compile {
 namespace {
 
-// The micro_batch of one rank with which a pass of all ranks comes nearest to `all` samples.
+// The micro_batch of a rank with which a pass over all ranks is nearest to `all` samples.
 int64_t samples_of_rank(const config::Train& t, int64_t data, int64_t all) {
   if (t.reproducible > 0) return t.micro_batch;
   const int64_t share = t.global_batch / data;
@@ -27,7 +27,7 @@ void require_divisible(const char* key, int64_t n, int64_t data) {
     throw base::UserError("plan", "{} {} is not divisible by mesh axis \"data\" of size {}", key, n, data);
 }
 
-// `samples`: of a pass of all ranks together.
+// `samples`: per pass over all ranks.
 StrategyCosts measure(std::string_view name, config::Settings s, const config::Parallel& parallel, int64_t samples,
                       const plan::ModelDims& model) {
   s.parallel = parallel;
@@ -38,7 +38,7 @@ StrategyCosts measure(std::string_view name, config::Settings s, const config::P
     require_divisible("reproducible", s.train.reproducible, config::data_ranks(parallel));
     s.train.micro_batch = samples_of_rank(s.train, config::data_ranks(parallel), samples);
     costs.passes = micro_batches(s);
-    // Over stages, the largest of each number.
+    // The maximum of each number over stages.
     for (const program::Program& p : compile({.settings = s, .kernels = *kernels_of(s)})) {
       int64_t calls = 0;
       double sent = 0;
