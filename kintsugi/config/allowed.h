@@ -1,4 +1,4 @@
-// The allowed values of a key: types and ranges as data, so that parsing, errors, help and documentation agree.
+// The allowed values of a key, types and ranges as data, so that parsing, errors, help and documentation agree.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct Boolean {};
 
 struct Integer {
   int64_t min;
-  int64_t max;  // a sanity bound if no smaller one is given: products of two sizes stay far from overflow
+  int64_t max;  // defaults to a sanity bound that keeps products of two sizes far from overflow
 };
 
 struct Number {
   double min;
-  double max;  // infinity: no bound; numbers are always finite
+  double max;  // infinity: unbounded; numbers are always finite
   bool above_min = false;
   bool below_max = false;
 
@@ -37,13 +37,13 @@ struct OneOf {
   std::vector<std::string_view> words;
 };
 
-// A word that the catalog of models has.
+// A word defined by the model catalog.
 struct Name {
   std::string_view what;  // "a named size"
 };
 
 struct Numbers {
-  size_t count;  // 0: any
+  size_t count;  // 0: any number
   Number each;
 };
 
@@ -55,7 +55,7 @@ struct Domains {};
 
 using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Name, Numbers, Sources, Domains>;
 
-// "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": to follow "it must be".
+// "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": completes "it must be".
 std::string describe(const Allowed& allowed);
 
 }  // namespace kintsugi::config

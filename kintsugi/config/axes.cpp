@@ -12,7 +12,7 @@
 namespace kintsugi::config {
 namespace {
 
-constexpr int64_t kMost = 1'000'000'000'000;  // of ranks: a product with one more size stays in range
+constexpr int64_t kMost = 1'000'000'000'000;  // ranks; a product with one more size does not overflow
 
 template <auto Member>
 Axis axis(Axis row) {
@@ -29,7 +29,7 @@ void check_shard_group(const Given& given) {
                           p.data, divisors_around(p.data, p.shard_group));
 }
 
-// The list of layers is numbers, and there are layers enough; lower/stages checks the list against the model.
+// Checks that the list of layers is numeric and there are enough layers; lower/stages checks it against the model.
 void check_stages(const Given& given) {
   const Parallel& p = given.settings.parallel;
   for (const std::string& word : tensor::words(p.stages))

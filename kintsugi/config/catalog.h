@@ -1,5 +1,5 @@
-// What the configuration has to know of models: their families, the sizes that have a name and the optimizers, as rows.
-// The rows are in models/, and are passed to whatever reads a configuration.
+// What the configuration knows of models: families, named sizes and optimizers, as rows. The rows are in models/, and
+// are passed to whatever reads a configuration.
 #pragma once
 
 #include <optional>
@@ -22,36 +22,36 @@ struct FfnWidth {
 };
 
 struct Family {
-  std::string_view name;   // of the key model.family
+  std::string_view name;   // value of model.family
   std::string_view about;  // one line
-  // The keys of [model] whose default is "that of the family" have it from here.
+  // Defaults of the [model] keys whose default depends on the family.
   Model defaults = {};
   FfnWidth ffn = {};
-  bool reads_tokens = true;   // else numbers or images: there is no vocabulary, no sequence and no attention
-  bool reads_images = false;  // else, where it reads no tokens, numbers
-  int64_t layers = 0;         // where the family fixes their number; 0: model.layers is free
-  // Besides the default.
+  bool reads_tokens = true;   // false: numbers or images, without vocabulary, sequence and attention
+  bool reads_images = false;  // if it does not read tokens: images, else numbers
+  int64_t layers = 0;         // fixed number of layers; 0: model.layers is free
+  // Allowed besides the default.
   std::vector<std::string_view> objectives = {};
 };
 
 struct NamedSize {
   std::string_view name;
   std::string_view source;
-  Model model;  // of its family, and called by that name
+  Model model;  // complete, including family and name
 };
 
 struct Optimizer {
-  std::string_view name;                    // of the key train.optimizer
+  std::string_view name;                    // value of train.optimizer
   std::string_view about;                   // one line
-  std::vector<std::string_view> keys = {};  // that it reads and not all optimizers do: "train.betas"
+  std::vector<std::string_view> keys = {};  // keys that only some optimizers use: "train.betas"
 };
 
 struct Catalog {
   std::span<const Family> families;
   std::span<const NamedSize> sizes;
   std::span<const Optimizer> optimizers;
-  // Of a Hugging Face folder, which model.name may be too: its model, or nothing if there is no such folder. Null where
-  // no folders are read.
+  // The model of a Hugging Face folder, which model.name may also name; nothing if there is no such folder. Null:
+  // folders are not supported.
   std::optional<Model> (*model_of_folder)(const std::string& path) = nullptr;
 
   const Family* family(std::string_view name) const;  // null if there is none

@@ -69,7 +69,7 @@ struct Check {
     return raw.text;
   }
 
-  // A text alone is a list of one.
+  // A single text is a list of one.
   Value operator()(const Texts&) const {
     if (raw.type == Type::text) return std::vector<std::string>{raw.text};
     if (raw.type != Type::list) wrong_type();
@@ -91,7 +91,7 @@ struct Check {
                      meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)));
   }
 
-  // Whether the catalog has it is asked where all is read.
+  // The catalog is consulted once everything has been read.
   Value operator()(const Name&) const {
     if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
     return raw.text;
@@ -150,7 +150,7 @@ struct Check {
     return files;
   }
 
-  // The name becomes a part of the names of metrics.
+  // The name becomes part of metric names.
   ValidationFile domain(const std::string& name, const Raw& item) const {
     constexpr size_t kLongest = 40;
     const bool fits = !name.empty() && name.size() <= kLongest && std::ranges::all_of(name, [](char c) {

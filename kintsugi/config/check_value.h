@@ -1,4 +1,4 @@
-// Checks a value as written and converts it to the value of a key, or throws an error.
+// Checks a value as written and converts it to the value of a key, or throws.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::config {
 
-// `place` begins the message: "run.toml:7", "--set". UserError for another type than the key's, or out of range.
+// `place` begins the message: "run.toml:7", "--set". Throws UserError for a value of another type or out of range.
 Value check_value(const Key& key, const Raw& raw, std::string_view place);
 
 }  // namespace kintsugi::config

@@ -8,7 +8,7 @@
 namespace kintsugi::config {
 namespace {
 
-// The value whose word is `text`, which was checked when it was read.
+// The value whose word is `text`, which was validated when it was read.
 template <typename Choice, size_t Count>
 Choice choice(const std::array<std::string_view, Count>& words, std::string_view text) {
   const auto found = std::ranges::find(words, text);
@@ -87,7 +87,7 @@ Balance balance(const Train& train) {
 int64_t expert_capacity(const Model& model, int64_t sequence, double bound) {
   if (bound <= 0.0) return sequence;
   const double mean = static_cast<double>(sequence * model.experts_per_token) / static_cast<double>(model.experts);
-  const double slots = std::ceil(bound * mean - 1e-9);  // a bound of 1.1 and a mean of 10 are 11 slots
+  const double slots = std::ceil(bound * mean - 1e-9);  // a bound of 1.1 and a mean of 10 give 11 slots
   return std::clamp<int64_t>(static_cast<int64_t>(std::min(slots, static_cast<double>(sequence))), 1, sequence);
 }
 

@@ -1,4 +1,4 @@
-// Keys whose value is text, as types: read here once, compared nowhere else.
+// Keys with enumerated texts as types: parsed here once, compared nowhere else.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace kintsugi::config {
 
-// [parallel] recompute, in the order of what is computed again.
+// [parallel] recompute, by increasing amount.
 enum class Recomputed : uint8_t { nothing, light, attention, layers };
 Recomputed recomputed(const Parallel& parallel);
-std::string_view name_of(Recomputed what);  // as the key has it
+std::string_view name_of(Recomputed what);  // as written in the key
 
-// [parallel] device, in the order of the values.
+// [parallel] device; the words are in enumerator order.
 enum class Device : uint8_t { automatic, cpu, reference, emulated, cuda };
 inline constexpr std::array<std::string_view, 5> kDevices = {"auto", "cpu", "reference", "emulated", "cuda"};
 Device device(const Parallel& parallel);
-std::string_view name_of(Device device);  // as the key has it
+std::string_view name_of(Device device);  // as written in the key
 
 // [parallel] offload.
 struct Offloaded {
@@ -26,29 +26,30 @@ struct Offloaded {
   bool activations = false;
 };
 Offloaded offloaded(const Parallel& parallel);
-std::string_view name_of(Offloaded what);  // as the key has it
+std::string_view name_of(Offloaded what);  // as written in the key
 
-// [model], each with its words in the order of the values.
+// [model]; each list of words is in enumerator order.
 enum class Norm : uint8_t { layer, rms, rms_plus_one };
 inline constexpr std::array<std::string_view, 3> kNorms = {"layer", "rms", "rms_plus_one"};
 Norm norm(const Model& model);
 
-// Of attention and of the feed-forward layer, f: x + f(norm(x)), norm(x + f(x)), x + norm(f(x)), x + norm(f(norm(x))).
+// For attention and feed-forward, with f the layer: x + f(norm(x)), norm(x + f(x)), x + norm(f(x)), x +
+// norm(f(norm(x))).
 enum class NormPlace : uint8_t { before, after, output, both };
 inline constexpr std::array<std::string_view, 4> kNormPlaces = {"before", "after", "output", "both"};
 NormPlace norm_place(const Model& model);
 
-// Of queries and keys: each head by itself, or all heads together.
+// Normalization of queries and keys: per head, or over all heads together.
 enum class QueryKeyNorm : uint8_t { none, head, all };
 inline constexpr std::array<std::string_view, 3> kQueryKeyNorms = {"none", "head", "all"};
 QueryKeyNorm query_key_norm(const Model& model);
 
-// Attention, then the feed-forward layer; or both of the same x, with a norm for each or one for both.
+// Attention, then feed-forward; or both applied to the same x, with separate norms or one.
 enum class Residual : uint8_t { sequential, parallel, parallel_one_norm };
 inline constexpr std::array<std::string_view, 3> kResiduals = {"sequential", "parallel", "parallel_one_norm"};
 Residual residual(const Model& model);
 
-// Of experts, from the router's logits.
+// How expert scores are computed from the router's logits.
 enum class RouterScores : uint8_t { softmax, sigmoid };
 inline constexpr std::array<std::string_view, 2> kRouterScores = {"softmax", "sigmoid"};
 
@@ -57,7 +58,7 @@ enum class Balance : uint8_t { none, loss, bias };
 inline constexpr std::array<std::string_view, 3> kExpertBalances = {"none", "loss", "bias"};
 Balance balance(const Train& train);
 
-// Slots of an expert for the tokens of a sample of that length; bound: [train] expert_bound, 0: as many as tokens.
+// Slots of an expert for the tokens of a sample of length `sequence`; bound: [train] expert_bound, 0: one per token.
 int64_t expert_capacity(const Model& model, int64_t sequence, double bound);
 
 enum class Positions : uint8_t { learned, rotary, none };
@@ -68,28 +69,28 @@ enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
 inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linear", "llama3", "yarn", "longrope"};
 RopeScaling rope_scaling(const Model& model);
 
-// What is learnt: the next token; tokens that are masked; these, and whether two parts follow one another; a class of
-// each sample; numbers of each sample; a class of each pixel of a sample.
+// The training objective: the next token; masked tokens; these plus next-segment prediction; a class per sample;
+// numbers per sample; a class per pixel of a sample.
 enum class Objective : uint8_t { next, masked, masked_next, classes, numbers, pixels };
 inline constexpr std::array<std::string_view, 6> kObjectives = {"next",    "masked",  "masked_next",
                                                                 "classes", "numbers", "pixels"};
 Objective objective(const Model& model);
-// Whether tokens, and whether whole samples have a loss.
+// Whether there is a loss per token, and per sample.
 bool of_tokens(Objective objective);
 bool of_samples(Objective objective);
 
-// Whether attention keeps documents, or a sample and its padding, apart.
+// Whether attention separates documents, or a sample from its padding.
 bool separates_documents(const Settings& settings);
 // Whether windows of tokens begin with data.first_token.
 bool begins_samples(const Settings& settings);
 
-// head_dim, or embed / heads where it is not set.
+// head_dim, or embed / heads if not set.
 int64_t width_of_head(const Model& model);
 
-// Whether queries, keys, values, output, feed-forward layer and norms have biases: all or none.
+// Sets the biases of queries, keys, values, output, feed-forward and norms.
 void set_biases(Model& model, bool biases);
 
-// What window_layers and rotary_layers say of a layer; their words are repeated over the layers.
+// The entries of window_layers and rotary_layers, which repeat over the layers.
 inline constexpr std::array<std::string_view, 2> kWindowLayers = {"full", "window"};
 inline constexpr std::array<std::string_view, 2> kRotaryLayers = {"none", "rotary"};
 bool has_window(const Model& model, int64_t layer);

@@ -33,7 +33,7 @@ ContextMethod context_method(const Parallel& parallel) {
 
 ContextBalance context_balance(const Parallel& parallel) {
   if (!parallel.context_balance.empty()) return parse<ContextBalance>(kBalances, parallel.context_balance);
-  // Where heads are exchanged for tokens, a rank sees all tokens, and its work is balanced.
+  // With Ulysses a rank sees all tokens, so its work is balanced.
   return context_method(parallel) == ContextMethod::ulysses ? ContextBalance::contiguous : ContextBalance::zigzag;
 }
 

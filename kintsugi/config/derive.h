@@ -1,4 +1,4 @@
-// Helpers of resolve's rules: filling in one value, and the texts of its errors and warnings.
+// Helpers for the rules of resolve(): deriving one value, and the texts of errors and warnings.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace kintsugi::config {
 
-// "run.toml:7: " of the key among `names` that the user gave last in precedence, or "" if none was given.
+// "run.toml:7: " of the key among `names` that was given with the highest precedence, or "" if none was.
 std::string place(const Given& given, std::initializer_list<std::string_view> names);
 std::string place(const Given& given, const std::vector<std::string>& names);
 
-// Stores `value`, with the rule of the key `name` as its origin, or `rule` if that is given.
+// Stores `value`; its origin is `rule` if given, else the rule of the key `name`.
 template <typename T>
 void store(Given& given, std::string_view name, T& member, const T& value, std::string_view rule = "") {
   const int index = key_index(name);
@@ -24,23 +24,23 @@ void store(Given& given, std::string_view name, T& member, const T& value, std::
   given.origins[index] = {Origin::Kind::derived, std::string(rule.empty() ? keys()[index].rule : rule)};
 }
 
-// If the member still holds `unset`, stores `value`.
+// Stores `value` if the member still has the value `unset`.
 template <typename T>
 void derive(Given& given, std::string_view name, T& member, const T& unset, const T& value) {
   if (member == unset) store(given, name, member, value);
 }
 
-// The same for a value that has no mark for "not given".
+// As derive(), for a member without a value that means "unset".
 template <typename T>
 void derive_ungiven(Given& given, std::string_view name, T& member, const T& value, std::string_view rule = "") {
   if (given.origin(name).kind == Origin::Kind::standard) store(given, name, member, value, rule);
 }
 
-// "4, 6": the divisors of `n`, and the multiples of `step`, on both sides of `x`.
+// "4, 6": the divisors of `n`, or multiples of `step`, on either side of `x`.
 std::string divisors_around(int64_t n, int64_t x);
 std::string multiples_around(int64_t x, int64_t step);
 
-// A warning if the user gave `name` another value than the default and it is not `used`, because of `other`.
+// Warns if the user set `name` to something other than its default and it is not `used`, because of `other`.
 void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other);
 
 }  // namespace kintsugi::config

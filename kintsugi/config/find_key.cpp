@@ -1,4 +1,4 @@
-// Looking up keys: by name, by a former name, by what a user may have meant.
+// Finds keys by name, by former name, or by what a user may have meant.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace kintsugi::config {
 namespace {
 
-// Nearer than a third of its length, and one edit at least.
+// Edit distance of at most a third of the length, and at least one.
 bool near(std::string_view word, std::string_view candidate) {
   const int most = std::max<int>(1, static_cast<int>(word.size()) / 3);
   return word.size() < 64 && base::edit_distance(word, candidate) <= most;
@@ -57,7 +57,7 @@ std::string default_text(const Key& key) {
 
 namespace {
 
-// What other programs call values of ours.
+// What other programs call our values.
 struct OtherName {
   std::string_view other, ours;
 };

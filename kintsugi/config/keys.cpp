@@ -16,14 +16,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMany = 1'000'000'000'000;  // steps
-constexpr int64_t kLarge = 1'000'000'000;     // tokens of a sample, samples of a batch
-constexpr int64_t kWide = 1'000'000;          // an embedding
-constexpr int64_t kRanks = 1'000'000;         // of a mesh axis
+constexpr int64_t kLarge = 1'000'000'000;     // tokens per sample, samples per batch
+constexpr int64_t kWide = 1'000'000;          // embedding size
+constexpr int64_t kRanks = 1'000'000;         // size of a mesh axis
 constexpr Number kPositive = {0, kInfinity, true};
 constexpr Number kNotNegative = {0, kInfinity};
 constexpr Number kFraction = {0, 1, false, true};
 
-// How a key reaches its member: key of section S and member M.
+// Accesses member M of section S.
 template <auto S, auto M>
 struct Member {
   using T = std::decay_t<decltype(std::declval<Settings>().*S.*M)>;
@@ -80,7 +80,7 @@ OneOf one_of(std::span<const std::string_view> list) {
   return {words(list)};
 }
 
-// The size of an axis of the mesh, from its row.
+// The key of a mesh axis, from its row.
 Key size_of(const Axis& axis) {
   return {.section = "parallel",
           .name = axis.name,
@@ -105,10 +105,10 @@ std::string_view product_of_axes() {
 
 using enum Resume;
 
-// In each row: name, what is allowed, resume, the rule of a derived default, help, its names elsewhere.
+// Each row: name, allowed values, resume, rule of a derived default, help, names elsewhere.
 constexpr std::string_view kOfFamily = "that of the family";
 
-// A key whose default is the family's.
+// A key whose default depends on the family.
 template <auto M>
 Key trait(std::string_view name, Allowed allowed, std::string_view help, std::string_view others = "") {
   Key key = model<M>({name, std::move(allowed), fixed, kOfFamily, help, others});
@@ -281,9 +281,10 @@ std::vector<Key> data_keys() {
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "attention and loss do not cross the documents of a sample",
                                       "reset_attention_mask reset_position_ids"}),
-      data<&Data::begin_samples>({"begin_samples", Boolean{}, fixed, "",
-                                  "each sample begins with first_token, which prompts and exported folders then have too",
-                                  "add_bos bos prepend_bos add_bos_token"}),
+      data<&Data::begin_samples>(
+          {"begin_samples", Boolean{}, fixed, "",
+           "each sample begins with first_token, which prompts and exported folders then have too",
+           "add_bos bos prepend_bos add_bos_token"}),
       data<&Data::train_labels>({"train_labels", Text{"a path"}, moved, "",
                                  "CSV with the class or the numbers of each document of train, a line each",
                                  "labels train_targets"}),

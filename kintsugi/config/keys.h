@@ -1,5 +1,5 @@
-// The one list of all keys of run.toml. Parsing, checks, errors, help, the documentation's test, the saved
-// configuration and the rules of resume all follow from it.
+// The list of all keys of run.toml. Parsing, checks, errors, help, the documentation test, the saved configuration and
+// the rules of resume all derive from it.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace kintsugi::config {
 
-// What a resumed run may do with a key.
+// Whether a resumed run may change a key.
 enum class Resume {
-  fixed,  // must be as it was saved: another value would be another run
+  fixed,  // must equal the saved value: another value would be another run
   free,   // may change
-  kept,   // may change if it is given; if it is derived, the saved value is kept
-  held,   // if it is given, it must be as it was saved; if it is derived, the saved value is kept
-  moved,  // names files: their paths may change, their content may not, which the fingerprints of the data tell
+  kept,   // may change if given; if derived, the saved value is kept
+  held,   // if given, must equal the saved value; if derived, the saved value is kept
+  moved,  // file names: paths may change, contents must not, which data fingerprints verify
 };
 
 struct Key {
@@ -30,33 +30,33 @@ struct Key {
   std::function<Value(const Settings&)> get;
   std::function<void(Settings&, const Value&)> set;
   Resume resume;
-  std::string_view rule;    // what the default stands for, if it stands for a derived value; else ""
+  std::string_view rule;    // meaning of the default if the value is derived, else ""
   std::string_view help;    // one line
-  std::string_view others;  // its names in other programs, separated by spaces, for "did you mean"
-  bool of_family = false;   // the default is that of the model's family
+  std::string_view others;  // names in other programs, separated by spaces, for "did you mean"
+  bool of_family = false;   // the default depends on the model family
 
   std::string full_name() const;  // "train.steps"
 };
 
 const std::vector<Key>& keys();
-const std::vector<std::string_view>& sections();  // in the order of the list
+const std::vector<std::string_view>& sections();  // in list order
 std::string_view describe_section(std::string_view section);
 
-// The index in keys(), or -1.
+// Index into keys(), or -1.
 int find_key(std::string_view section, std::string_view name);
-// The same for a name that a key had once, which takes the same values.
+// A former name of a key, with the same values.
 struct RenamedKey {
   std::string_view section, name;
   std::string_view now;  // full name
 };
 const RenamedKey* renamed_key(std::string_view section, std::string_view name);  // null if there is none
-// The index of "train.steps", which must exist.
+// Index of "train.steps", which must exist.
 int key_index(std::string_view full_name);
 
-// The value of a key that is not given: TOML, or the rule in words.
+// The default as TOML, or the rule that derives it, in words.
 std::string default_text(const Key& key);
 
-// `word` matched to a key: exactly, by another program's name for it, or nearly. "" if nothing is near.
+// The key meant by `word`: exact, a name in another program, or a near match; "" if nothing is near.
 std::string meant_key(std::string_view section, std::string_view word);
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& words);
 

@@ -8,7 +8,7 @@
 namespace kintsugi::config {
 namespace {
 
-// `|` ends a cell.
+// Escapes `|`, which ends a cell.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);

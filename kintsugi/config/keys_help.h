@@ -1,4 +1,4 @@
-// The list of keys as tables of docs/configuration.md.
+// Renders the list of keys as tables for docs/configuration.md.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::config {
 
-// The row of a key in the tables of docs/configuration.md, and the whole of these tables.
+// One row of these tables, and all of them.
 std::string markdown_row(const Key& key);
 std::string markdown_tables();
 std::string markdown_families(const Catalog& catalog);

@@ -1,4 +1,4 @@
-// Sizes of memory as a user writes them.
+// Memory sizes in user notation.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::config {
 
-// The bytes of "16 GiB", "900 MB", "1.5 TiB": a positive number, an optional space, and B, kB, MB, GB, TB, KiB, MiB,
-// GiB or TiB, in that spelling. Nothing for any other text, and for more than 2^62 bytes.
+// The bytes in "16 GiB", "900 MB", "1.5 TiB": a positive number, an optional space, and exactly B, kB, MB, GB, TB, KiB,
+// MiB, GiB or TiB. Nothing for any other text, and above 2^62 bytes.
 std::optional<int64_t> memory_size(std::string_view text);
 
 }  // namespace kintsugi::config

@@ -1,4 +1,4 @@
-// Where each value of a configuration came from.
+// The origin of each value of a configuration.
 #pragma once
 
 #include <string>
@@ -20,21 +20,22 @@ struct Origin {
   bool given() const { return kind == Kind::file || kind == Kind::set; }
 };
 
-// The values of run.toml, a named size or folder, and --set, the rest at its defaults; origins by index in keys().
+// The values given by run.toml, a named size or folder, and --set, with defaults for the rest; origins are indexed as
+// keys().
 struct Given {
   Settings settings;
   std::vector<Origin> origins;
-  const Catalog* catalog = nullptr;        // of the models that it was read with
+  const Catalog* catalog = nullptr;        // the catalog used for reading
   std::vector<std::string> warnings = {};  // one line each
 
   const Origin& origin(std::string_view full_name) const;
-  // "model.heads = 12 (size gpt2)"; the origin is left out if the user gave the value.
+  // "model.heads = 12 (size gpt2)"; omits the origin if the user gave the value.
   std::string say(std::string_view full_name) const;
 };
 
-// The same with every derived value filled in and all of it checked.
+// A configuration with all values derived and checked.
 struct Resolved : Given {
-  std::vector<std::string> machine_warnings = {};  // those that matter only where the run is on this machine
+  std::vector<std::string> machine_warnings = {};  // relevant only if the run is on this machine
 };
 
 }  // namespace kintsugi::config

@@ -21,7 +21,7 @@ struct Assignment {
   int key;
   Value value;
   Origin origin;
-  std::string old_name = {};  // by which the key was given, if it has another now
+  std::string old_name = {};  // the name used, if the key has since been renamed
 };
 
 bool is_section(std::string_view name) {
@@ -35,14 +35,14 @@ bool is_section(std::string_view name) {
                                       : fmt::format("did you mean [{}]?", meant));
 }
 
-// The index in keys().
+// Index into keys(); throws UserError if there is no such key.
 int known_key(std::string_view section, std::string_view name, std::string_view place) {
   if (!is_section(section)) unknown_section(section, place);
   const int index = find_key(section, name);
   if (index >= 0) return index;
   if (const RenamedKey* renamed = renamed_key(section, name)) return key_index(renamed->now);
   const std::string meant = meant_key(section, name);
-  // Switches of the network are too many for a line.
+  // Too many switches of the network to list in one line.
   std::vector<std::string_view> names;
   size_t switches = 0;
   for (const Key& key : keys())
@@ -53,7 +53,7 @@ int known_key(std::string_view section, std::string_view name, std::string_view 
                                       : fmt::format("did you mean {}?", meant));
 }
 
-// A name at the top of the file: a section, or something that was meant to be in one.
+// Checks a top-level name: a section, or a key that was meant to be in one.
 void check_section(const Entry& entry, std::string_view place) {
   const bool table = entry.value.type == Raw::Type::table;
   if (is_section(entry.section)) {
@@ -70,7 +70,7 @@ void check_section(const Entry& entry, std::string_view place) {
   unknown_section(entry.section, place);
 }
 
-// The full name by which a key is called, if it is not its own.
+// The name used, if it is not the key's current name.
 std::string old_name(int index, std::string_view full_name) {
   return keys()[static_cast<size_t>(index)].full_name() == full_name ? "" : std::string(full_name);
 }
@@ -107,7 +107,7 @@ Assignment parse_set(const std::string& set) {
       (std::holds_alternative<Domains>(key.allowed) && text.starts_with('{')) ||
       (std::holds_alternative<Texts>(key.allowed) && text.starts_with('['));
   bool read = (!is_text || quoted || composed) && read_toml_value(text, raw);
-  // betas=0.9,0.95: brackets have a meaning in a shell.
+  // Allow betas=0.9,0.95: brackets are special in a shell.
   if (!read && std::holds_alternative<Numbers>(key.allowed) && !text.starts_with('['))
     read = read_toml_value(fmt::format("[{}]", text), raw);
   if (!read) {
@@ -126,7 +126,7 @@ const Assignment* last_of(std::string_view key, const std::vector<Assignment>& a
   return last;
 }
 
-// Two names of one key in one place would leave it to their order which of them counts.
+// Rejects two names of one key in one place, where only their order would decide.
 void require_one_name(const Assignment& old, const std::vector<Assignment>& assignments) {
   for (const Assignment& a : assignments)
     if (a.key == old.key && a.old_name.empty() && a.origin.kind == old.origin.kind)
@@ -134,7 +134,7 @@ void require_one_name(const Assignment& old, const std::vector<Assignment>& assi
                             old.origin.text(), old.old_name, keys()[old.key].full_name(), a.origin.text());
 }
 
-// The row of the catalog that `assigned` names.
+// The catalog row that `assigned` names.
 template <typename Row>
 const Row& row_named(std::span<const Row> rows, std::string_view what, const Assignment& assigned) {
   const auto& name = std::get<std::string>(assigned.value);
@@ -155,7 +155,7 @@ void require_optimizer(const Given& given, const std::vector<Assignment>& assign
     row_named(given.catalog->optimizers, "an optimizer", *optimizer);
 }
 
-// The model of the named size or folder that model.name gives, as defaults. Returns whether it is a folder.
+// Applies the named size or folder in model.name as defaults. Returns whether it is a folder.
 bool apply_named_model(Given& given, const std::vector<Assignment>& assignments) {
   const Catalog& catalog = *given.catalog;
   const Assignment* family = last_of("model.family", assignments);
@@ -199,7 +199,7 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
       continue;
     }
     const int index = known_key(entry.section, entry.key, place);
-    // One by one: g++ 12 destroys members twice where a later one throws.
+    // One statement each: g++ 12 destroys members twice if a later one throws.
     Value value = check_value(keys()[index], entry.value, place);
     std::string old = old_name(index, fmt::format("{}.{}", entry.section, entry.key));
     assignments.push_back({index, std::move(value), {Origin::Kind::file, std::move(place)}, std::move(old)});
@@ -219,7 +219,7 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
     keys()[a.key].set(given.settings, a.value);
     given.origins[a.key] = a.origin;
   }
-  if (folder) given.settings.model.name.clear();  // what is resolved from it does not need it again
+  if (folder) given.settings.model.name.clear();  // resolved values do not need it again
   return given;
 }
 

@@ -1,4 +1,4 @@
-// Reads run.toml and the --set options into settings with their origins.
+// Reads run.toml and --set options into settings with origins.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 
 namespace kintsugi::config {
 
-// Precedence: `sets` ("section.key=value", the later over the earlier) over `text` over the named size or folder over
-// defaults. `name` is that of the file, for messages. The first error in the order of the text is thrown as UserError;
-// then that of a family or size which the catalog lacks. The catalog must outlive what is returned.
+// Precedence: `sets` ("section.key=value", later ones first) over `text` over the named size or folder over defaults.
+// `name` is the file's name for messages. Throws UserError for the first error in text order, or else for a family or
+// size that the catalog lacks. `catalog` must outlive the result.
 Given read_text(std::string_view text, std::string_view name, const Catalog& catalog,
                 std::span<const std::string> sets = {});
 Given read_file(const std::filesystem::path& path, const Catalog& catalog, std::span<const std::string> sets = {});

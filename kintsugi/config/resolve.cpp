@@ -17,7 +17,7 @@
 namespace kintsugi::config {
 namespace {
 
-// `bias` stands for those of each kind that are not given.
+// `bias` is the default of all biases that are not given.
 void derive_biases(Given& given) {
   Model& m = given.settings.model;
   if (!given.origin("model.bias").given()) return;
@@ -93,7 +93,7 @@ void check_heads(const Given& given) {
       multiples_around(m.embed, 2 * m.heads));
 }
 
-// The words of a list for the layers.
+// Checks the words of a per-layer list.
 void check_layers(const Given& given, std::string_view key, const std::vector<std::string>& layers,
                   std::span<const std::string_view> words) {
   for (const std::string& word : layers)
@@ -210,7 +210,7 @@ void check_schedule(Resolved& given) {
                           given.say("train.decay_steps"));
 }
 
-// The warm-up and the evaluations of a run that says nothing of them.
+// Derives warm-up and evaluation intervals that are not given.
 void derive_pace(Given& given) {
   constexpr int64_t kEvaluations = 20;
   constexpr std::string_view kNoData = "there is no data.validation";
@@ -224,12 +224,12 @@ void derive_pace(Given& given) {
   }
   derive<int64_t>(given, "train.evaluate_every", t.evaluate_every, -1,
                   t.steps < kEvaluations ? 0 : (t.steps + kEvaluations - 1) / kEvaluations);
-  // What trains costs three times as much as what evaluates, so this is a twelfth of the time of a run.
+  // Training costs three times as much per sample as evaluation, so this is a twelfth of the run time.
   const int64_t batches = std::max<int64_t>(4, t.evaluate_every / (4 * std::ssize(s.data.validation)));
   derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
 }
 
-// The balance of experts, and the slots that they have.
+// Derives the balancing of experts, and their number of slots.
 void derive_experts(Given& given) {
   Model& m = given.settings.model;
   Train& t = given.settings.train;
@@ -263,7 +263,7 @@ void check_experts(const Given& given) {
                           place(given, {"parallel.device", "model.experts"}), given.say("parallel.device"));
 }
 
-// Texts that are written on the way: prompts alone ask for them, and so does sample_every.
+// Derives sampling during training: requested by prompts, or by sample_every.
 void derive_samples(Given& given) {
   Train& t = given.settings.train;
   const bool given_every = given.origin("train.sample_every").kind != Origin::Kind::standard;
@@ -297,7 +297,7 @@ void check_samples(const Given& given) {
                           s.train.prompts.size(), kMostPrompts);
 }
 
-// Keys that other optimizers read.
+// Warns of keys that only other optimizers use.
 void warn_of_idle_optimizer_keys(Resolved& given) {
   const Optimizer* chosen = given.catalog->optimizer(given.settings.train.optimizer);
   base::require(chosen, "config", "no optimizer \"{}\"", given.settings.train.optimizer);
@@ -311,7 +311,7 @@ void warn_of_idle_optimizer_keys(Resolved& given) {
 }
 
 void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other) {
-  Settings family;  // its defaults say nothing of what the user wants
+  Settings family;  // its defaults are not the user's choice
   family.model = given.catalog->family(given.settings.model.family)->defaults;
   for (const std::string_view name : names) {
     const Key& key = keys()[static_cast<size_t>(key_index(name))];
@@ -319,7 +319,7 @@ void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names
   }
 }
 
-// Keys of transformers, of a family that is none.
+// Token keys with a family that does not read tokens.
 void warn_of_idle_token_keys(Resolved& given) {
   const bool tokens = reads_tokens(given);
   warn_if_idle(given,
@@ -330,7 +330,7 @@ void warn_of_idle_token_keys(Resolved& given) {
                tokens, "model.family");
 }
 
-// Keys of parts that a model lacks.
+// Keys of parts that the model lacks.
 void warn_of_idle_model_keys(Resolved& given) {
   const Settings& s = given.settings;
   if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
@@ -354,7 +354,7 @@ void warn_of_idle_model_keys(Resolved& given) {
   warn_if_idle(given, "train.expert_bound", s.model.experts > 0 || s.train.expert_bound == 1, "model.experts");
 }
 
-// Keys of data that a model with another objective reads.
+// Data keys of other objectives.
 void warn_of_idle_data_keys(Resolved& given) {
   const Settings& s = given.settings;
   const Objective learnt = objective(s.model);
@@ -372,7 +372,7 @@ void warn_of_idle_data_keys(Resolved& given) {
   warn_if_idle(given, "model.outputs", labels, "model.objective");
 }
 
-// Keys that have an effect only with certain values of another key.
+// Warns of keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
   warn_of_idle_model_keys(given);

@@ -22,13 +22,13 @@ namespace {
 
 constexpr int64_t kMostRanks = 1'000'000;
 
-// The keys of the axes, behind those of `names`.
+// The keys of the axes, appended to `names`.
 std::vector<std::string> with_axes(std::vector<std::string> names) {
   for (const Axis& axis : axes()) names.push_back(axis.key());
   return names;
 }
 
-// "data 2 x tensor 1 x context 1", with pipe and the like where there is one.
+// "data 2 x tensor 1 x context 1", including optional axes such as pipe if present.
 std::string factors(const Parallel& p) {
   std::string text;
   for (const Axis* axis : axes_of_product())
@@ -56,7 +56,7 @@ std::string in_words(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-// Each axis once; optional ones may be left out.
+// Each axis once; optional ones may be omitted.
 void check_mesh_order(const Given& given) {
   const std::vector<std::string> names = tensor::words(given.settings.parallel.mesh_order);
   std::vector<std::string> once, may;
@@ -100,7 +100,7 @@ void check_units(const Given& given) {
                           given.say("train.micro_batch"), given.say("train.global_batch"), say, t.global_batch / units);
 }
 
-// The samples of a step, among the ranks that share them.
+// Checks that the samples of a step are divisible among the ranks that share them.
 void check_samples_of_ranks(const Given& given) {
   const int64_t ranks = data_ranks(given.settings.parallel), batch = given.settings.train.global_batch;
   if (batch % ranks == 0) return;
@@ -116,7 +116,7 @@ void check_samples_of_ranks(const Given& given) {
                         multiples_around(batch, ranks));
 }
 
-// What the sizes of axes divide.
+// Checks the keys that axis sizes must divide.
 void check_multiples(const Given& given) {
   for (const Axis& axis : axes())
     for (const std::string_view key : axis.divides) {
@@ -194,7 +194,7 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
   not_given.context_balance.clear();
   for (const Axis& axis : axes())
     for (const std::string_view key : axis.keys) {
-      // The saved configuration of a run gives the derived value too.
+      // A saved configuration also contains the derived value.
       const bool derived = key == "parallel.context_balance" && context_balance(p) == context_balance(not_given);
       warn_if_idle(given, key, axis.size(p) > 1 || derived, axis.key());
     }

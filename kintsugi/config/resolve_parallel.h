@@ -1,4 +1,4 @@
-// The part of resolve() for [parallel], and for the batch that is divided among its ranks.
+// The part of resolve() for [parallel] and for the batch that its ranks divide.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace kintsugi::config {
 
 void derive_parallel(Given& given, int64_t cores);
-void derive_micro_batch(Given& given);  // after derive_parallel
+void derive_micro_batch(Given& given);  // after derive_parallel()
 
 void check_parallel(const Given& given);
 void check_batch(const Given& given);
-// Keys without effect, and ranks that share cores.
+// Warns of keys without effect, and of ranks that share cores.
 void warn_of_parallel(Resolved& given, int64_t cores);
 
 }  // namespace kintsugi::config

@@ -35,7 +35,7 @@ Resolved saved_text(const std::string& toml, const Catalog& catalog, const std::
 }
 
 std::vector<std::string> written_origins(const std::string& toml, const Settings& settings) {
-  std::map<std::string, std::string> rest;  // of the line of a key, by its full name
+  std::map<std::string, std::string> rest;  // [full name of a key]: rest of its line
   std::istringstream lines(toml);
   std::string line, section;
   while (std::getline(lines, line)) {

@@ -12,7 +12,7 @@
 namespace kintsugi::config {
 namespace {
 
-constexpr int kMostShown = 4;  // changes, in a message
+constexpr int kMostShown = 4;  // changes listed in a message
 constexpr size_t kLongestShown = 40;
 
 bool left_open(const Key& key, const Resolved& now) {
@@ -24,7 +24,7 @@ bool is_given(const Key& key, const Resolved& now) {
   return now.origin(key.full_name()).given();
 }
 
-// What a value of paths says beside them: how many there are, their weights, their domains.
+// The value without paths: how many there are, their weights, their domains.
 Value without_paths(Value value) {
   const auto clear_paths = [](auto& files) {
     for (auto& file : files) file.path.clear();

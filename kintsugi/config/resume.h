@@ -8,12 +8,12 @@
 
 namespace kintsugi::config {
 
-// The full names of the keys that differ and may not, in the order of the list. Sizes that
-// follow from data which `now` has not opened yet (sizes_of_data) are not compared.
+// Full names of the keys that differ but must not, in list order. Skips sizes that depend on data which `now` has not
+// opened yet (sizes_of_data).
 std::vector<std::string> compare_for_resume(const Resolved& saved, const Resolved& now);
 
-// The configuration to go on with: `now`, with the derived values that must be kept (train.decay_steps, the sizes of
-// the data) taken from `saved`. UserError that names every key of compare_for_resume, if there is one.
+// The configuration to continue with: `now`, with derived values that must be kept (train.decay_steps, data sizes)
+// taken from `saved`. Throws UserError that lists the keys of compare_for_resume(), if any.
 Resolved resume_with(const Resolved& saved, Resolved now);
 
 }  // namespace kintsugi::config

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-// Where the library is headers only, its assertions would end the process on input as short as "[$]"; without them it
-// reports the same as an error, as its compiled form in the distributions does.
+// If the library is header-only, its assertions would terminate on input as short as "[$]"; without them it reports an
+// error, as its compiled form in distributions does.
 #define TOML_ASSERT(expr) static_assert(true)
 #include <toml++/toml.h>
 
@@ -27,7 +27,7 @@ Position position(const toml::source_region& source) {
 
 Raw raw_of(const toml::node& node);
 
-// The rows of a table in the order of the text; the library sorts them by name.
+// The rows of a table in text order; the library sorts them by name.
 Raw raw_of_table(const toml::table& table) {
   std::vector<std::pair<Position, std::pair<std::string, const toml::node*>>> rows;
   for (auto&& [key, node] : table) rows.emplace_back(position(key.source()), std::pair(std::string(key.str()), &node));
@@ -78,7 +78,7 @@ std::string_view line_of(std::string_view text, unsigned line) {
   return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
-// Whether the library read a number that does not fit 64 bits.
+// Whether the library read a number that does not fit in 64 bits.
 bool is_too_large(const toml::parse_error& error) {
   const std::string_view why = error.description();
   return why.find("is not representable in 64 bits") != why.npos ||
@@ -95,7 +95,7 @@ bool is_too_large(const toml::parse_error& error) {
     throw base::UserError("config",
                           "{}:{}: `{}` has a number of more than 64 bits: integers end at {}, others at {:.1e}", name,
                           line, shown, std::numeric_limits<int64_t>::max(), std::numeric_limits<double>::max());
-  // The most common slip: dtype = bf16.
+  // The most common mistake: dtype = bf16.
   const bool bare_word = why.find("could not determine value type") != std::string::npos;
   throw base::UserError("config", "{}:{}: {}is not TOML: {} (column {}){}", name, line,
                         shown.empty() ? "this" : fmt::format("`{}` ", shown), base::one_line(why), column,
@@ -143,7 +143,7 @@ std::string_view Raw::type_name() const {
 }
 
 std::vector<Entry> read_toml(std::string_view text, std::string_view name) {
-  // Without memory, the library ends the process.
+  // The library terminates the process when out of memory.
   if (!base::can_allocate((1 << 20) + 64 * text.size())) throw std::bad_alloc();
   toml::table root;
   try {
@@ -163,7 +163,7 @@ std::vector<Entry> read_toml(std::string_view text, std::string_view name) {
           {where, {std::string(section.str()), std::string(key.str()), raw_of(value), static_cast<int>(where.first)}});
     }
   }
-  // Stable, so that the section of `train.steps = 1` comes before its key.
+  // Stable, so that the section of `train.steps = 1` precedes its key.
   std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
   std::vector<Entry> entries;
   for (auto& [at, entry] : found) entries.push_back(std::move(entry));

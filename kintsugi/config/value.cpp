@@ -8,7 +8,7 @@ namespace kintsugi::config {
 
 std::string to_toml(double number) {
   std::string text = fmt::format("{}", number);
-  // A float of TOML has a point or an exponent.
+  // A TOML float has a point or an exponent.
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
 }
@@ -40,7 +40,7 @@ std::string list_of(const std::vector<T>& items) {
   return list + "]";
 }
 
-// One path of weight 1 is that path; none is an empty text.
+// A single path of weight 1 is written as that path; no path as an empty text.
 std::string list_of_sources(const std::vector<DataSource>& sources) {
   if (sources.empty()) return "\"\"";
   if (sources.size() == 1 && sources[0].weight == 1.0) return to_toml(std::string_view(sources[0].path));
@@ -51,7 +51,7 @@ std::string list_of_sources(const std::vector<DataSource>& sources) {
   return list + "]";
 }
 
-// One without a name is its path; none is an empty text.
+// A single unnamed file is written as its path; no file as an empty text.
 std::string table_of_domains(const std::vector<ValidationFile>& files) {
   if (files.empty()) return "\"\"";
   if (files[0].domain.empty()) return to_toml(std::string_view(files[0].path));

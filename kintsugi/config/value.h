@@ -1,4 +1,4 @@
-// The value of a key, whatever its type, and how a TOML file writes it.
+// The value of a key of any type, and its TOML form.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kintsugi::config {
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>,
                            std::vector<DataSource>, std::vector<ValidationFile>>;
 
-// TOML that reads back to the same value, to the last bit of a number; one line.
+// One line of TOML that reads back to exactly the same value.
 std::string to_toml(const Value& value);
 std::string to_toml(double number);
 std::string to_toml(std::string_view text);  // must be UTF-8
