@@ -28,7 +28,7 @@ int32_t parse_size(const std::string& name) {
                         name);
 }
 
-// Calls f(part, thread) for all text of all corpora; in no order.
+// Calls f(part, thread) for all text of all corpora, in no particular order.
 template <typename F>
 void read_all(const std::vector<const Corpus*>& corpora, const TokenizerChoice& choice, const PassOptions& pass,
               CutRule rule, F&& f) {
@@ -61,7 +61,7 @@ std::unique_ptr<text::Tokenizer> learn_bpe(const std::vector<const Corpus*>& cor
   for (const Corpus* corpus : corpora) total += corpus->bytes;
   std::vector<text::WordCounter> counters(static_cast<size_t>(pass.threads));
   read_all(corpora, choice, pass, CutRule::kWord, [&](const Chunk& chunk, const TextPart& part, int thread) {
-    // The memory is that of the distinct words, so a very large corpus is sampled, by chunk.
+    // Memory is proportional to the number of distinct words, so sample very large corpora by chunk.
     const Piece& first = chunk.pieces.front();
     if (multiply_high(mix(first.file, first.offset), total) >= choice.learn_bytes) return;
     counters[static_cast<size_t>(thread)].add(part.text);

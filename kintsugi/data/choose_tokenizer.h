@@ -1,4 +1,4 @@
-// The tokenizer of a corpus: one that exists, or one that is learned from the text.
+// The tokenizer of a corpus: an existing one, or one trained on the text.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct TokenizerChoice {
   std::string name = "bytes";         // "bytes", "chars", "bpe:N", or a path
   std::string field;                  // of JSONL
   uint64_t skip_bad_lines = 0;        // of JSONL, in each corpus
-  bool end_of_text = true;            // chars: one more id, which ends a document
-  uint64_t learn_bytes = 8ull << 30;  // bpe learns from at most about this much text, spread over the whole corpus
+  bool end_of_text = true;            // chars: add an id that ends a document
+  uint64_t learn_bytes = 8ull << 30;  // bpe trains on at most about this many bytes, spread over the corpus
   size_t chunk_bytes = 1 << 20;
 };
 
-// `chars` and `bpe:N` read all corpora. UserError for a name that is none of those, or a corpus too small for N.
+// `chars` and `bpe:N` read all corpora. Throws UserError for an unknown name, or a corpus too small for N.
 std::unique_ptr<text::Tokenizer> choose_tokenizer(const std::vector<const Corpus*>& corpora,
                                                   const TokenizerChoice& choice, const PassOptions& pass);
 

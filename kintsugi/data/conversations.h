@@ -1,9 +1,9 @@
-// Conversations of a JSONL file as ids, and which of these the model says: one conversation on each line, as
+// Conversations of a JSONL file as ids, and which of these are answers. One conversation per line:
 //   {"messages": [{"role": "system" | "user" | "assistant", "content": "..."}, ...]}
 //   {"conversations": [{"from": "system" | "human" | "gpt", "value": "..."}, ...]}
 //   {"instruction": "...", "input": "...", "output": "..."}
-// where "prompt" or "question" may stand for "instruction", "completion", "response" or "answer" for "output", and
-// "input" may be absent. Other members are ignored.
+// where "prompt" or "question" may replace "instruction"; "completion", "response" or "answer" may replace "output";
+// and "input" is optional. Ignores other members.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,13 @@
 
 namespace kintsugi::data {
 
-bool is_conversations(const std::filesystem::path& path);  // by its name: "chats.jsonl"
+bool is_conversations(const std::filesystem::path& path);  // by name: "chats.jsonl"
 
 class Conversations {
  public:
-  // Each text that the template gives is encoded by itself, so that ids are those that the model sees when it is asked:
-  // what the tokenizer says that texts begin with, then question and answer in turn. UserError that names file and line
-  // for damaged lines, turns in an impossible order, a conversation without an answer, and ids from `vocab` on (0: not
-  // checked).
+  // Encodes each text of the template separately, so that training sees the same ids as inference: the tokenizer's
+  // begin tokens, then question and answer in turn. Throws UserError, naming file and line, for malformed lines, turns
+  // in an invalid order, a conversation without an answer, and ids >= `vocab` (0: not checked).
   Conversations(const std::filesystem::path& path, const text::Tokenizer& tokenizer, const text::ChatTemplate& chat,
                 int64_t vocab = 0);
 
@@ -34,7 +33,7 @@ class Conversations {
   size_t size() const { return begins_.size() - 1; }
   int64_t line(size_t i) const { return lines_[i]; }  // from 1
   std::span<const int32_t> ids(size_t i) const { return of(ids_, i); }
-  std::span<const uint8_t> answers(size_t i) const { return of(answers_, i); }  // 1 for an id that the model says
+  std::span<const uint8_t> answers(size_t i) const { return of(answers_, i); }  // 1 for ids of answers
   int64_t largest_id() const { return largest_; }
 
  private:

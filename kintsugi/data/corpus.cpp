@@ -16,12 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLookAt = 8 << 10;
-constexpr size_t kMeasured = 1 << 20;  // of a compressed text
+constexpr size_t kMeasured = 1 << 20;  // bytes of a compressed text to measure
 
-// What the beginning of a file says of it.
+// What the beginning of a file reveals.
 struct Look {
   Compression compression = Compression::none;
-  std::string binary = {};  // why it is no text; empty: it is one
+  std::string binary = {};  // why it is not text; empty: it is text
   uint64_t bytes = 0;       // of its text
 };
 
@@ -91,7 +91,7 @@ class Listing {
     for (const std::string& path : paths) fs::is_directory(path) ? add_folder(path) : add_file(path);
   }
 
-  // A file that is no text is refused where it is `named`, and passed over in a folder.
+  // Rejects a non-text file if it is `named`; skips it in a folder.
   void add_file(const fs::path& path, bool named = true) {
     const bool named_jsonl = is_jsonl_name(path);
     if (named_jsonl && options_.field.empty()) {

@@ -1,4 +1,4 @@
-// One pass over a corpus on all cores, with a bar.
+// A parallel pass over a corpus, with a progress bar.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace kintsugi::data {
 struct PassOptions {
   int threads = 1;
   std::FILE* progress = nullptr;            // null: prints nothing
-  const std::atomic<bool>* stop = nullptr;  // set from outside (a signal): the pass ends with a UserError
+  const std::atomic<bool>* stop = nullptr;  // set externally (by a signal): aborts the pass with a UserError
 };
 
 inline void throw_if_stopped(const PassOptions& options) {
@@ -26,7 +26,8 @@ inline void throw_if_stopped(const PassOptions& options) {
   }
 }
 
-// `work(Chunk&, thread) -> Result` on every chunk, `consume(Result&&)` in the corpus' order on the caller's thread.
+// Calls `work(Chunk&, thread) -> Result` on every chunk, and `consume(Result&&)` in corpus order on the caller's
+// thread.
 template <typename Result, typename Work, typename Consume>
 void corpus_pass(const Corpus& corpus, const ReaderOptions& reader_options, const PassOptions& options,
                  const std::string& what, Work&& work, Consume&& consume) {

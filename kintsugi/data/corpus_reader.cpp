@@ -7,8 +7,8 @@
 namespace kintsugi::data {
 namespace {
 
-constexpr size_t kLeastRead = 64 << 10;  // no tiny pieces at the end of a chunk
-constexpr size_t kMostText = 1 << 30;    // without a place to cut
+constexpr size_t kLeastRead = 64 << 10;  // avoids tiny pieces at the end of a chunk
+constexpr size_t kMostText = 1 << 30;    // without a safe cut
 
 }  // namespace
 
@@ -27,7 +27,7 @@ bool CorpusReader::next(Chunk& chunk) {
   return !chunk.pieces.empty();
 }
 
-// Makes chunk.text hold `want` bytes from `begin` on; false if the file ends before.
+// Makes chunk.text contain `want` bytes from `begin`; returns false if the file ends before.
 bool CorpusReader::fill(Chunk& chunk, size_t begin, size_t want) {
   const size_t have = chunk.text.size() - begin;
   if (have >= want) return true;

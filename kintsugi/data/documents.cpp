@@ -52,7 +52,7 @@ std::optional<std::string> Lines::text_of(std::string_view line, const std::stri
                             without_place(error.what()), most_bad_);
     }
     ++bad_;
-    // The first one, whichever thread meets it first.
+    // Keep the first one, regardless of which thread finds it first.
     if (a_bad_line_.empty() || std::pair(path, number) < first_bad_) {
       first_bad_ = {path, number};
       a_bad_line_ = without_place(error.what());

@@ -1,4 +1,4 @@
-// The documents, or parts of them, in a chunk of a corpus.
+// The documents, or parts of documents, in a chunk of a corpus.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,21 @@ struct TextPart {
   std::string where;  // for messages: "book.txt", "book.txt from byte 1048576 on", "pages.jsonl:12"
 };
 
-// How the lines of JSONL are read in one pass over a corpus, and what was found there. Safe from several threads.
+// Parses the lines of JSONL in one pass over a corpus and collects statistics. Thread-safe.
 class Lines {
  public:
-  // `field` holds the text of a line. Up to `most_bad` lines that cannot be read are passed over.
+  // `field` contains the text of a line. Skips up to `most_bad` malformed lines.
   explicit Lines(std::string field, uint64_t most_bad = 0) : field_(std::move(field)), most_bad_(most_bad) {}
 
   const std::string& field() const { return field_; }
-  // The text of a line; nothing of one that is passed over. UserError, with file and line, if a line is no JSON object
-  // or has no such field with a text, and there were `most_bad` of them before.
+  // Returns the text of a line, or nothing if the line is skipped. Throws UserError, with file and line, if a line is
+  // not a JSON object or lacks a text in the field, and `most_bad` such lines came before.
   std::optional<std::string> text_of(std::string_view line, const std::string& path, uint64_t number);
 
   uint64_t bad() const { return bad_; }
-  const std::string& a_bad_line() const { return a_bad_line_; }  // what is wrong with the first by name and line
+  const std::string& a_bad_line() const {
+    return a_bad_line_;
+  }  // the problem of the first bad line, by file name and line
   const JsonRepairs& repairs() const { return repairs_; }
 
  private:
@@ -47,7 +49,7 @@ class Lines {
   JsonRepairs repairs_;
 };
 
-// Calls f for each, in order; blank lines are skipped. UserError as Lines::text_of.
+// Calls f for each in order; skips blank lines. Throws UserError as Lines::text_of does.
 void for_each_part(const Corpus& corpus, const Chunk& chunk, Lines& lines,
                    const std::function<void(const TextPart&)>& f);
 

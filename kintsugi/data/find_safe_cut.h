@@ -1,4 +1,4 @@
-// Where a text may be cut so that its parts, tokenized separately, give the ids of the whole.
+// Finds cuts of a text such that tokenizing the parts separately yields the ids of the whole.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,22 @@ namespace kintsugi::data {
 enum class CutRule {
   kByte,       // anywhere
   kCharacter,  // between characters
-  kWord,       // where no pre-tokenizer of the GPT-2 family joins
+  kWord,       // where no pre-tokenizer of the GPT-2 family merges
 };
 
-// The cuts that a tokenizer of this kind ("bytes", "chars", else words) allows.
+// The cuts valid for a tokenizer kind ("bytes", "chars", otherwise words).
 CutRule cut_rule_of(std::string_view tokenizer_kind);
 
-// The last place in (0, text.size()] that the rule allows, where more text follows `text`; 0 if there is none.
+// Returns the last position in (0, text.size()] allowed by the rule, where more text follows `text`; 0 if there is
+// none.
 //
-// kWord cuts before white space that follows a letter, and that is exact: in these patterns (GPT-2, GPT-NeoX, GPT-4,
-// Llama 3) a word that holds a letter ends before white space, whatever comes later, so the part on the left is split
-// as it was; and no pattern looks back, so that the part on the right, which begins with the whole run of white space,
-// is split as it was. (After a newline it would not be exact: "\s+(?!\S)" takes all of a run at the end of a text, but
-// all less one before a word.) After a digit or a mark only a space is taken, since punctuation may take newlines that
-// follow it. Normal forms compose nothing over white space. For other tokenizers, `cuts` says before which white space
-// a cut is exact.
+// kWord cuts before white space that follows a letter, which is exact: in these patterns (GPT-2, GPT-NeoX, GPT-4, Llama
+// 3) a word containing a letter ends before white space regardless of what follows, so the left part splits as before;
+// and no pattern looks behind, so the right part, which begins with the entire run of white space, splits as before. (A
+// cut after a newline would not be exact: "\s+(?!\S)" takes an entire run at the end of a text, but leaves the last
+// character of it before a word.) After a digit or a mark, only a space is a valid cut, since punctuation may absorb
+// newlines that follow it. Unicode normalization does not compose across white space. For other tokenizers, `cuts`
+// tells before which white space a cut is exact.
 size_t find_safe_cut(std::string_view text, CutRule rule, const text::WhiteCuts* cuts = nullptr);
 
 }  // namespace kintsugi::data

@@ -1,4 +1,4 @@
-// Fingerprints of token files: whether two files hold the same, wherever they lie, without reading all of a large one.
+// Fingerprints of token files: detect equal content, regardless of path, without reading all of a large file.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::data {
 
-// XXH3 of the sizes of both files and of their bytes, as 16 hexadecimal digits. Of a file of more than 64 MiB only 256
-// blocks of 256 KiB are read, evenly spread from its first byte to its last.
+// XXH3 of the sizes and the bytes of both files, as 16 hexadecimal digits. For a file above 64 MiB, samples 256 blocks
+// of 256 KiB, spaced evenly from the first byte to the last.
 std::string fingerprint(const base::ReadOnlyFile& bin, const base::ReadOnlyFile& idx);
 std::string fingerprint(const TokenFile& file);
 

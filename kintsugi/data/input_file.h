@@ -1,4 +1,4 @@
-// A file of text as a stream of bytes.
+// A text file as a byte stream.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace kintsugi::data {
 
-// A file of a corpus. A text in memory, or a copy of what can be read once, can replace the file.
+// A file of a corpus. Text in memory, or a copy of single-pass input, can replace the file.
 struct CorpusFile {
   std::filesystem::path path;  // names it in messages
-  uint64_t bytes = 0;          // of its text when it was listed; of a large compressed file, an estimate
+  uint64_t bytes = 0;          // size of its text when listed; an estimate for a large compressed file
   bool jsonl = false;
   Compression compression = Compression::none;
-  std::shared_ptr<const std::string> content = nullptr;   // if set, this is read
-  std::shared_ptr<const SpooledInput> spooled = nullptr;  // if set, this is read
+  std::shared_ptr<const std::string> content = nullptr;   // if set, read this instead
+  std::shared_ptr<const SpooledInput> spooled = nullptr;  // if set, read this instead
 };
 
 class InputFile {
  public:
-  // Reads from byte `from` of the text on. UserError if the file cannot be opened.
+  // Starts at byte `from` of the text. Throws UserError if the file cannot be opened.
   explicit InputFile(const CorpusFile& file, uint64_t from = 0);
 
-  // Appends up to `count` bytes to `text`, fewer only at the end of the file. Returns how many.
+  // Appends up to `count` bytes to `text`, fewer only at the end of the file. Returns the number of bytes.
   size_t read(size_t count, std::string& text);
 
  private:

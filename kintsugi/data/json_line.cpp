@@ -24,7 +24,7 @@ bool is_low(uint32_t unit) {
   return unit >= 0xDC00 && unit < 0xE000;
 }
 
-// The line as JSON has it.
+// The line as valid JSON.
 std::string repaired(std::string_view line, JsonRepairs& repairs) {
   std::string out;
   out.reserve(line.size());

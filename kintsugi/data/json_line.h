@@ -1,5 +1,5 @@
-// A line of JSONL, also as Python's json module writes it where JSON has no words: NaN, Infinity and -Infinity, and
-// surrogates without their other half.
+// Parses a line of JSONL, including the extensions of Python's json module: NaN, Infinity, -Infinity, and unpaired
+// surrogates.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace kintsugi::data {
 
-// What was read as something else.
+// Counts of replaced values.
 struct JsonRepairs {
-  uint64_t numbers = 0;     // NaN and infinities: null
-  uint64_t surrogates = 0;  // U+FFFD
+  uint64_t numbers = 0;     // NaN and infinities: replaced by null
+  uint64_t surrogates = 0;  // replaced by U+FFFD
 };
 
-// UserError "[where] "NAME":NUMBER: ..." for a line that is neither; of one that is JSON, nothing is added to
-// `repairs`.
+// Throws UserError "[where] "NAME":NUMBER: ..." for a line that is neither; leaves `repairs` unchanged for valid JSON.
 base::Json parse_json_line(std::string_view where, std::string_view name, std::string_view line, int64_t number,
                            JsonRepairs& repairs);
 

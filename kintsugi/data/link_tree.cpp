@@ -27,7 +27,8 @@ bool copy(const fs::directory_entry& entry, const fs::path& to) {
 bool bring(const fs::directory_entry& entry, const fs::path& to) {
   std::error_code error;
   if (!entry.is_directory(error) || entry.is_symlink(error)) {
-    if (::link(entry.path().c_str(), to.c_str()) == 0 || errno == EEXIST) return true;  // of a link: the link itself
+    if (::link(entry.path().c_str(), to.c_str()) == 0 || errno == EEXIST)
+      return true;  // for a symbolic link: the link itself
     return copy(entry, to);
   }
   if (is_mount_point(entry.path())) return false;
@@ -59,7 +60,7 @@ void copy_owner(const fs::path& from, const fs::path& to) {
   struct stat status = {};
   if (::stat(from.c_str(), &status) != 0) return;
   if (::chown(to.c_str(), status.st_uid, status.st_gid) != 0 && ::chown(to.c_str(), -1, status.st_gid) != 0) {
-    // It stays ours, as a new folder would.
+    // Keeps our ownership, as a new folder would.
   }
   ::chmod(to.c_str(), status.st_mode & 07777);
 }

@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view cell) {
   return cell;
 }
 
-// Whether a cell is one number; it may be infinite or NaN.
+// Parses a cell as a single number, possibly infinite or NaN.
 bool parse(std::string_view cell, float& number) {
   cell = trimmed(cell);
   if (cell.starts_with('+')) cell.remove_prefix(1);

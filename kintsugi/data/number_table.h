@@ -1,6 +1,6 @@
-// A table of numbers in a CSV file: the pairs of a regression, or the labels of documents.
+// A table of numbers in a CSV file: regression pairs, or labels of documents.
 //
-//   a line for each sample, numbers separated by commas, all lines of as many; perhaps a first line of names.
+//   one line per sample, comma-separated numbers, equally many on each line; optionally a header of names
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@ namespace kintsugi::data {
 
 class NumberTable {
  public:
-  // UserError "[data] "FILE":LINE: ..." for anything but numbers, NaN and infinities included, and lines that differ in
-  // length.
+  // Throws UserError "[data] "FILE":LINE: ..." for anything but finite numbers, and for lines of unequal length.
   explicit NumberTable(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -23,15 +22,15 @@ class NumberTable {
   std::span<const float> row(int64_t i) const {
     return std::span(numbers_).subspan(static_cast<size_t>(i * columns_), static_cast<size_t>(columns_));
   }
-  // UserError unless all numbers of the column are whole and in [0, classes); classes 0: not bounded. Returns the
-  // largest, plus one.
+  // Throws UserError unless all numbers of the column are integers in [0, classes); classes 0: unbounded. Returns the
+  // maximum plus one.
   int64_t require_classes(int64_t column, int64_t classes) const;
   const std::string& fingerprint() const { return fingerprint_; }  // of the content
 
  private:
   std::filesystem::path path_;
   int64_t columns_ = 0;
-  int64_t first_line_ = 1;  // of the file, that has numbers
+  int64_t first_line_ = 1;  // the first line of the file with numbers
   std::vector<float> numbers_;
   std::string fingerprint_;
 };

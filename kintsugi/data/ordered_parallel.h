@@ -1,4 +1,4 @@
-// Work on a stream of items on several threads, with the results in the order of the items.
+// Processes a stream of items in parallel and delivers results in the order of the items.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@
 
 namespace kintsugi::data {
 
-// `read(Item&)` gives the next item, false at the end; one thread at a time calls it. `work(Item&, thread) -> Result`
-// is called on `threads` threads at once. `consume(Result&&)` and `idle()` (ten times a second while there is nothing
-// to consume) are called on the caller's thread. No more than four items per thread are in flight. Throws the first
-// exception in the order of the items, in whatever order they occurred; but if a thread has no memory to record its
-// item, that exception is thrown.
+// `read(Item&)` produces the next item, or returns false at the end; only one thread calls it at a time. `work(Item&,
+// thread) -> Result` runs on `threads` threads concurrently. `consume(Result&&)` and `idle()` (ten times per second
+// while there is nothing to consume) run on the caller's thread. At most four items per thread are in flight. Throws
+// the first exception in the order of the items, regardless of when they occurred; but if a thread lacks memory to
+// record its item, that exception is thrown.
 template <typename Item, typename Result>
 class OrderedParallel {
  public:
@@ -51,7 +51,7 @@ class OrderedParallel {
     std::exception_ptr error;
   };
 
-  // Ends and joins the threads, however run() is left.
+  // Joins the threads on every exit of run().
   struct Team {
     explicit Team(OrderedParallel& state) : state_(state) {}
     ~Team() {
@@ -105,7 +105,7 @@ class OrderedParallel {
     }
   }
 
-  // An error of no item: there was no memory to record one.
+  // An error not tied to an item: no memory to record one.
   void fail(std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);
@@ -147,7 +147,7 @@ class OrderedParallel {
   uint64_t num_read_ = 0;
   uint64_t num_taken_ = 0;
   std::exception_ptr failure_;
-  bool ended_ = false;  // nothing more will be read
+  bool ended_ = false;  // nothing more to read
 };
 
 }  // namespace kintsugi::data

@@ -25,7 +25,7 @@ bool is_leftover(const std::string& name) {
   return name == kLock || name == kPartInside || name.ends_with(".part");
 }
 
-// The files in the folder, except those that a killed prepare left behind.
+// The files in the folder, except leftovers of a killed prepare.
 std::vector<std::string> content_of(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -56,7 +56,7 @@ bool works_in(const fs::path& folder) {
   return error || (!relative.empty() && *relative.begin() != "..");
 }
 
-// Tried on two empty folders.
+// Tries it on two empty folders.
 bool can_exchange_in(const fs::path& folder) {
   std::error_code error;
   const std::array tried = {folder / "a", folder / "b"};
@@ -108,12 +108,12 @@ OutputFolder::~OutputFolder() {
   made_.remove_if_empty();
 }
 
-// We hold the lock.
+// The lock must be held.
 void OutputFolder::remove_leftovers() const {
   std::error_code ignored;
   remove_tree(real_ / kPartInside);
   remove_tree(real_.parent_path() / (".part-" + real_.filename().string()));
-  for (const std::string pair : kPairs)  // of a version that wrote into the folder itself
+  for (const std::string pair : kPairs)  // from a version that wrote to the folder itself
     for (const char* suffix : {".bin.part", ".idx.part", ".json.part", ".lengths.part", ".boundaries.part"})
       fs::remove(real_ / (pair + suffix), ignored);
 }
@@ -135,10 +135,10 @@ bool OutputFolder::exchange() {
   };
   if (!link_tree(real_, part_, skip)) return false;
   copy_owner(real_, part_);
-  // The lock lies in the folder, so there must be one in each.
+  // The lock is inside the folder, so each folder needs one.
   part_lock_.emplace(part_ / kLock, fmt::format("another prepare is writing into \"{}\"", path_.string()));
   if (!base::exchange_folders(part_, real_)) return false;
-  link_tree(part_, real_, skip);  // what has come since
+  link_tree(part_, real_, skip);  // what was added since
   return true;
 }
 

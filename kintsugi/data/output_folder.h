@@ -1,4 +1,4 @@
-// The folder that prepare writes, locked against a second prepare.
+// The output folder of prepare, locked against a concurrent prepare.
 #pragma once
 
 #include <filesystem>
@@ -10,26 +10,25 @@
 
 namespace kintsugi::data {
 
-// The names of all files that prepare writes into its output, or removes from it.
+// The names of all files that prepare writes to or removes from its output.
 std::vector<std::string> output_names();
 
-// Creates the folder if it does not exist; removes it again if it was created and is still empty at the end. Everything
-// is written into another folder first: ".part-NAME" beside it, or ".part-files" in it where the two cannot be
-// exchanged (the folder is a mount point, this process works in it, the file system cannot). What a killed prepare left
-// of these is removed.
+// Creates the folder if it does not exist, and removes it if it was created and is still empty at the end. Writes
+// everything to another folder first: ".part-NAME" next to it, or ".part-files" inside it where the two cannot be
+// exchanged (the folder is a mount point or the working directory of this process, or the file system does not support
+// it). Removes leftovers of a killed prepare.
 class OutputFolder {
  public:
-  // UserError if the folder holds anything and `force` is false, or if another process holds it.
+  // Throws UserError if the folder is not empty and `force` is false, or if another process has locked it.
   OutputFolder(const std::filesystem::path& path, bool force);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   const std::filesystem::path& part() const { return part_; }  // where to write
-  // Puts what was written in place of the output_names() of before; everything else in the folder stays. Where the
-  // folders are exchanged, old or new files are there at each instant, and nothing else. Where they are not, the
-  // indexes are removed first and come last, so that a kill in between leaves no index that does not belong to its
-  // files.
+  // Replaces the previous output_names() by the new files; keeps everything else in the folder. Where the folders are
+  // exchanged, the replacement is atomic. Otherwise removes the indexes first and moves them last, so that a kill in
+  // between leaves no index that does not match its files.
   void publish();
 
  private:
@@ -38,8 +37,8 @@ class OutputFolder {
   bool exchange();
   void move_files() const;
 
-  std::filesystem::path path_;  // as it was given
-  std::filesystem::path real_;  // where it is
+  std::filesystem::path path_;  // as given
+  std::filesystem::path real_;  // resolved
   std::filesystem::path part_;
   base::MadeFolders made_;
   bool beside_ = false;  // part_ can be exchanged with it

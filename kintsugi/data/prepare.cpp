@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A chunk's ids, and where its documents end among them.
+// A chunk's ids, and the ends of documents among them.
 struct Encoded {
   struct Part {
     size_t end = 0;
@@ -36,7 +36,7 @@ struct Encoded {
   std::vector<Part> parts;
 };
 
-// Whether a piece of a plain file continues the document of the one before it. At `split_at` another document begins.
+// Whether a piece of a plain file continues the document of the previous one. Another document begins at `split_at`.
 bool continues(const Piece& piece, std::optional<uint64_t> split_at) {
   return piece.offset > 0 && piece.offset != split_at;
 }
@@ -47,7 +47,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
   encoded.ids.reserve(chunk.text.size() / 3);
   size_t num_parts = 0;
   for_each_part(corpus, chunk, lines, [&](const TextPart& part) {
-    const size_t number = num_parts++;  // of a plain file each piece is one part; with a field each line is a document
+    const size_t number = num_parts++;  // each piece of a plain file is one part; with a field, each line is a document
     try {
       if (lines.field().empty() && continues(chunk.pieces[number], split_at)) {
         tokenizer.encode_continued(part.text, encoded.ids);
@@ -56,7 +56,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
       }
     } catch (const base::UserError& error) {
       const std::string_view what = error.what();
-      const size_t at = what.find("] ");  // our own [where] replaces the tokenizer's
+      const size_t at = what.find("] ");  // replace the tokenizer's [where] by ours
       throw base::UserError("prepare", "{}: {}", part.where, at == what.npos ? what : what.substr(at + 2));
     }
     encoded.parts.push_back({encoded.ids.size(), part.document, part.ends_document, part.clipped});
@@ -129,7 +129,7 @@ void add_notes(const Lines& lines, std::vector<std::string>& notes) {
 }
 
 Corpus list_validation(const PrepareOptions& options) {
-  // A plain text may be used together with a JSONL corpus.
+  // A plain text may be combined with a JSONL corpus.
   std::error_code error;
   const fs::file_status status = fs::status(options.validation_text, error);
   const bool plain = (fs::is_regular_file(status) || fs::is_fifo(status)) && !is_jsonl_name(options.validation_text);
@@ -139,7 +139,7 @@ Corpus list_validation(const PrepareOptions& options) {
                       .stop = options.stop});
 }
 
-// The output replaces no text that it is made of.
+// Refuses to overwrite a text of the input.
 void refuse_texts_as_output(const fs::path& output, const std::vector<const Corpus*>& corpora) {
   for (const std::string& name : output_names()) {
     std::error_code error;
@@ -152,7 +152,7 @@ void refuse_texts_as_output(const fs::path& output, const std::vector<const Corp
   }
 }
 
-// Nor a tokenizer that it is made with, unless by the same bytes.
+// Refuses to overwrite the tokenizer in use, except with identical bytes.
 void refuse_tokenizer_as_output(const PrepareOptions& options, const std::string& json) {
   std::error_code error;
   const fs::path path = options.output / "tokenizer.json";
@@ -178,7 +178,7 @@ std::unique_ptr<text::Tokenizer> with_document_tokens(std::unique_ptr<text::Toke
   declared.end = find("--document-end", options.document_end);
   declared.begin = find("--document-begin", options.document_begin);
   if (declared.empty()) return tokenizer;
-  // What the tokenizer declares already is kept.
+  // Keep the tokenizer's own declarations.
   const auto before = tokenizer->begin_of_document();
   if (!declared.begin) declared.begin = before;
   declared.stops = tokenizer->stops();

@@ -1,4 +1,4 @@
-// Text to token files.
+// Converts text to token files.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,19 @@ namespace kintsugi::data {
 
 struct PrepareOptions {
   std::vector<std::string> inputs;  // files, folders, patterns
-  std::string field;                // of JSONL; empty: the inputs are plain text
-  uint64_t skip_bad_lines = 0;      // of JSONL, that are passed over in each corpus
+  std::string field;                // of JSONL; empty: plain text
+  uint64_t skip_bad_lines = 0;      // malformed lines of JSONL to skip per corpus
   std::string document_end = "";    // the token that ends a document; empty: the tokenizer's
-  std::string document_begin = "";  // the token that begins one; empty: none
-  std::string tokenizer = "bytes";  // bytes, chars, bpe:N, or the path of one
+  std::string document_begin = "";  // the token that begins a document; empty: none
+  std::string tokenizer = "bytes";  // bytes, chars, bpe:N, or a path
   std::filesystem::path output;
-  std::optional<double> validation;  // share of the documents; 0.1, or none where there is a validation text
-  std::string validation_text;       // a file, folder or pattern of its own; left out of the training text
-  uint64_t seed = 1;                 // of the choice of validation documents
-  int threads = 0;                   // 0: all cores that the process may use
+  std::optional<double> validation;  // fraction of the documents; default 0.1, or none if there is a validation text
+  std::string validation_text;       // a separate file, folder or pattern; excluded from the training text
+  uint64_t seed = 1;                 // for choosing validation documents
+  int threads = 0;                   // 0: all cores available to the process
   bool force = false;                // replace existing token files
   size_t chunk_bytes = 1 << 20;
-  uint64_t learn_bytes = 8ull << 30;  // of text, from which bpe:N learns at most
+  uint64_t learn_bytes = 8ull << 30;  // bytes of text that bpe:N trains on, at most
   std::FILE* progress = nullptr;
   const std::atomic<bool>* stop = nullptr;
 };
@@ -47,10 +47,10 @@ struct PrepareResult {
   std::vector<std::string> notes;  // lines on what was skipped
 };
 
-// Writes train.bin/.idx/.json, validation.* and tokenizer.json into `output`, the same bytes for any number of
-// threads. A document ends with the tokenizer's end-of-text id, if it has one; a document that is split by position
-// ends only in its second part. No file gets its final name before everything is written and synced. UserError if
-// anything fails.
+// Writes train.bin/.idx/.json, validation.* and tokenizer.json to `output`, with identical bytes for any number of
+// threads. A document ends with the tokenizer's end-of-text id, if it has one; a document split by position ends only
+// in its second part. Files get their final names only after everything is written and synced. Throws UserError on any
+// failure.
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace kintsugi::data

@@ -14,7 +14,7 @@ namespace kintsugi::data {
 namespace {
 
 constexpr int kWidestBar = 30;
-constexpr double kFirst = 2.0, kOften = 5.0;  // seconds, where there is no terminal
+constexpr double kFirst = 2.0, kOften = 5.0;  // seconds, without a terminal
 
 double now_in_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -1,4 +1,4 @@
-// The progress of a long read: a bar that is redrawn on a terminal, plain lines with the time of day elsewhere.
+// Progress of a long read: a bar on a terminal, timestamped lines elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::data {
 
-// What is counted.
+// What to count.
 enum class ProgressUnit { bytes, merges };
 
-// "tokenizing [######....] 1.2 of 3.4 MB, 6.7 MB/s, 0.3s left", at most `columns` long: the bar has what the rest
-// leaves. `bar`: "tokenizing: 35 %, 1.2 of ..." if false.
+// "tokenizing [######....] 1.2 of 3.4 MB, 6.7 MB/s, 0.3s left", at most `columns` wide: the bar fills the remaining
+// width. Without `bar`: "tokenizing: 35 %, 1.2 of ...".
 struct ProgressState {
   std::string_view what;
   ProgressUnit unit = ProgressUnit::bytes;
@@ -22,17 +22,17 @@ struct ProgressState {
 };
 std::string progress_text(const ProgressState& state, bool bar, int columns);
 
-// Used by one thread. `to` null: prints nothing.
+// Single-threaded. `to` null: prints nothing.
 class Progress {
  public:
   Progress(std::FILE* to, std::string what, uint64_t total, ProgressUnit unit = ProgressUnit::bytes);
-  ~Progress();  // ends the bar's line
+  ~Progress();  // ends the line of the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Prints the progress if the last output is old enough: 0.1 s on a terminal, 5 s elsewhere.
+  // Prints progress at most every 0.1 s on a terminal and every 5 s elsewhere.
   void show(uint64_t done);
-  // The last line: all is done, in this time.
+  // Prints the last line, with the total time.
   void finish(uint64_t done);
 
  private:
@@ -44,7 +44,7 @@ class Progress {
   uint64_t total_;
   ProgressUnit unit_;
   bool terminal_ = false;
-  bool open_ = false;  // a bar is on the current line
+  bool open_ = false;  // the current line contains a bar
   double begun_ = 0;
   double next_ = 0;  // seconds
 };

@@ -22,8 +22,8 @@ bool begins_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
 }
 
-// The first documents that are not empty, more than kFew of them if there are. `only` gets the text of a JSONL corpus
-// that has only one.
+// The first nonempty documents: more than kFew, if there are. `only` receives the text of a JSONL corpus with a single
+// document.
 std::vector<uint64_t> first_documents(const Corpus& corpus, const SplitOptions& options, std::string& only) {
   std::vector<uint64_t> documents;
   if (!corpus.files.front().jsonl) {
@@ -51,7 +51,7 @@ uint64_t find_position(const Corpus& corpus, double validation, const PassOption
     uint64_t bytes = 0;
     uint64_t characters = 0;
   };
-  std::vector<Count> counts;  // of each chunk
+  std::vector<Count> counts;  // per chunk
   Count all;
   corpus_pass<Count>(
       corpus, {.rule = CutRule::kByte}, {.threads = pass.threads, .progress = nullptr, .stop = pass.stop}, "",
@@ -78,7 +78,7 @@ uint64_t find_position(const Corpus& corpus, double validation, const PassOption
   }
   std::string text;
   InputFile(corpus.files[0], before.bytes).read(counts[chunk].bytes, text);
-  uint64_t seen = before.characters;  // characters that begin before text[at]
+  uint64_t seen = before.characters;  // characters beginning before text[at]
   for (size_t at = 0; at < text.size(); ++at) {
     if (begins_character(text[at]) && seen++ == target) return before.bytes + at;
   }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kSpoolBytes = 1 << 20;
 constexpr int kPollMilliseconds = 200;
 
-// The nearest folder that exists and in which the output will be.
+// The nearest existing parent of the output.
 fs::path existing_folder(const fs::path& output) {
   std::error_code error;
   fs::path folder = fs::absolute(output, error);
@@ -32,7 +32,7 @@ fs::path existing_folder(const fs::path& output) {
 int open_without_name(const fs::path& folder) {
   const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)) return file;
-  // File systems without such files.
+  // For file systems without anonymous files.
   std::string name = (folder / ".part-input-XXXXXX").string();
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(name.c_str());

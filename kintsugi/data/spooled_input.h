@@ -1,4 +1,4 @@
-// Input that can be read once, such as a pipe, kept in a file that has no name.
+// Single-pass input, such as a pipe, spooled to an anonymous file.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@ constexpr const char* kStandardInput = "-";
 
 class SpooledInput {
  public:
-  // Reads `source` to its end ("-": the standard input) into a file without a name in the folder that will hold
-  // `output`, or in its nearest parent that exists; the system removes it with the process. UserError if it cannot be
-  // read or kept, or when `stop` is set.
+  // Reads `source` to its end ("-": standard input) into an anonymous file in the future folder of `output`, or its
+  // nearest existing parent; the system removes it with the process. Throws UserError if it cannot be read or stored,
+  // or when `stop` is set.
   SpooledInput(const std::filesystem::path& source, const std::filesystem::path& output, const std::atomic<bool>* stop);
   ~SpooledInput();
   SpooledInput(const SpooledInput&) = delete;

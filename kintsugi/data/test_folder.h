@@ -1,4 +1,4 @@
-// For the tests of this folder: a temporary folder, and small token files in it.
+// For the tests of this folder: a temporary folder and small token files in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ inline std::vector<int32_t> all_tokens(const TokenFile& file) {
   return tokens;
 }
 
-// The text of the UserError that f throws, or "no error".
+// The message of the UserError that f throws, or "no error".
 template <typename F>
 std::string error_of(F&& f) {
   try {

@@ -30,7 +30,7 @@ constexpr Format kFormats[] = {{"\xFD"
                                {"\xFF\xFE"sv, "UTF-16"},
                                {"\xFE\xFF"sv, "UTF-16"}};
 
-// What follows the skippable frames that a file of zstd or lz4 may begin with, as far as it is in `head`.
+// Skips leading skippable frames of zstd or lz4, as far as `head` contains them.
 std::string_view behind_skippable(std::string_view head) {
   constexpr size_t kHead = 8;  // magic number and size
   while (head.size() >= kHead && (head[0] & 0xF0) == 0x50 && head.substr(1, 3) == "\x2A\x4D\x18"sv) {
@@ -92,7 +92,7 @@ void TextStream::skip(uint64_t count) {
 Compression compression_of(std::string_view head) {
   if (head.starts_with("\x1F\x8B"sv)) return Compression::gzip;
   const std::string_view rest = behind_skippable(head);
-  // Where the frames before it are longer than `head`: zstd, whose tools write them.
+  // Skippable frames longer than `head`: zstd, whose tools write them.
   if (rest.starts_with("\x28\xB5\x2F\xFD"sv) || (rest.empty() && !head.empty())) return Compression::zstd;
   return Compression::none;
 }

@@ -1,4 +1,4 @@
-// The bytes of a file of text: as they lie there, or those that were compressed into it.
+// The bytes of a text file, decompressed if necessary.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,26 @@ class TextStream {
  public:
   virtual ~TextStream() = default;
 
-  // Fills `to`, but for the end of the text. Returns how many bytes. UserError "[prepare] ..." if the file cannot be
-  // read or is damaged.
+  // Fills `to`, except at the end of the text. Returns the number of bytes. Throws UserError "[prepare] ..." if the
+  // file cannot be read or is corrupt.
   virtual size_t read(std::span<char> to) = 0;
-  // Passes over the next `count` bytes.
+  // Skips the next `count` bytes.
   virtual void skip(uint64_t count);
-  // Bytes of the file in which lies what was read, about.
+  // Approximate number of file bytes consumed so far.
   virtual uint64_t consumed() const = 0;
 };
 
 enum class Compression { none, gzip, zstd };
 
-// By the first bytes of a file. Skippable frames before a frame of zstd (pzstd writes them) are passed over.
+// Detects the compression by the first bytes of a file. Ignores skippable frames before a zstd frame (pzstd writes
+// them).
 Compression compression_of(std::string_view head);
 
-// What the first bytes of a file that is no text say it is: "an archive (zip)"; "" if they say nothing.
+// Identifies a non-text file by its first bytes: "an archive (zip)"; "" if unknown.
 std::string_view known_format(std::string_view head);
 
-// From the first byte on; errors call the file `name`. UserError if the file cannot be opened, or if the build lacks
-// the library.
+// Reads from the first byte; error messages call the file `name`. Throws UserError if the file cannot be opened, or if
+// this build lacks the library.
 std::unique_ptr<TextStream> open_text(const std::filesystem::path& path, Compression compression,
                                       const std::string& name);
 
@@ -41,7 +42,7 @@ inline std::unique_ptr<TextStream> open_text(const std::filesystem::path& path, 
   return open_text(path, compression, path.string());
 }
 
-// A leaf for each library, and one for its absence.
+// One implementation per library, and one for its absence.
 std::unique_ptr<TextStream> open_gzip(const std::filesystem::path& path, const std::string& name);
 std::unique_ptr<TextStream> open_zstd(const std::filesystem::path& path, const std::string& name);
 

@@ -17,8 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "token files are read as they are");
 
 constexpr size_t kReadBytes = 64 << 10;  // of ids, at a time
-constexpr size_t kSearched = 64;         // documents at the end of a search, which are read together
-constexpr uint64_t kNoted = 4096;        // documents whose beginning is kept
+constexpr size_t kSearched = 64;         // documents at the end of a search, read together
+constexpr uint64_t kNoted = 4096;        // documents whose beginnings are cached
 
 template <typename T>
 T load(const std::byte* bytes, uint64_t index = 0) {
@@ -35,7 +35,7 @@ T value_at(const base::ReadOnlyFile& file, uint64_t table, uint64_t index) {
   return value;
 }
 
-// The values of a table, one after the other.
+// Reads the values of a table sequentially.
 template <typename T>
 class Table {
  public:
@@ -129,7 +129,7 @@ TokenFile::TokenFile(const std::filesystem::path& path) : prefix_(token_prefix(p
     std::error_code ignored;
     return std::filesystem::exists(with_suffix(prefix_, suffix), ignored);
   };
-  // A pair that was prepared here has a summary, and has lost its index.
+  // A pair prepared here has a summary; this one has lost its index.
   if (path.extension() == ".bin" && there(".bin") && !there(".idx") && !there(".json")) {
     open_bare();
     return;
@@ -171,7 +171,7 @@ void TokenFile::open_bare() {
   noted_begins_ = {0};
   noted_every_ = kSearched;
   if (header_ > 0) return;
-  // Wider ids are below 65,536 nearly always, so that every second half of them is 0.
+  // Wider ids are nearly always below 65,536, so that every second half is 0.
   std::vector<uint16_t> ids(std::min<uint64_t>(num_tokens_, kReadBytes / 2) / 2 * 2);
   bin_.read_at(0, std::as_writable_bytes(std::span(ids)));
   bool wide = ids.size() >= 16;
@@ -209,7 +209,7 @@ void TokenFile::check_header() {
   type_ = *type;
   num_sequences_ = load<uint64_t>(bytes.data() + 18);
   const auto num_boundaries = load<uint64_t>(bytes.data() + 26);
-  // Bounds first, so that no product below can overflow.
+  // Check bounds first, so that no product below can overflow.
   const uint64_t rest = idx_.size() - kIndexHeaderBytes;
   const bool possible = num_sequences_ <= rest / 12 && num_boundaries <= rest / 8;
   const uint64_t needed = possible ? num_sequences_ * 12 + num_boundaries * 8 : 0;
@@ -300,7 +300,7 @@ void TokenFile::document_begins(uint64_t first, std::span<uint64_t> out) const {
     for (size_t i = 0; i < out.size(); ++i) out[i] = first + i == 0 ? 0 : num_tokens_;
     return;
   }
-  // Of the last document that is asked for there is no sequence if it is the end.
+  // The end, requested as the last document, has no sequence.
   const bool end = first + out.size() > num_documents_;
   const std::span<uint64_t> begun = out.first(out.size() - (end ? 1 : 0));
   if (end) out.back() = num_tokens_;

@@ -26,14 +26,14 @@
 
 namespace kintsugi::data {
 
-// "a/train", "a/train.bin" and "a/train.idx" name the same pair: gives "a/train".
+// "a/train", "a/train.bin" and "a/train.idx" name the same pair; returns "a/train".
 std::filesystem::path token_prefix(const std::filesystem::path& path);
-// prefix + suffix, where a prefix may have dots of its own.
+// prefix + suffix; the prefix may itself contain dots.
 std::filesystem::path with_suffix(const std::filesystem::path& prefix, std::string_view suffix);
 
-// A pair that is read where it is needed. Opening reads the index once (time in proportion to the sequences, little
-// memory) and throws UserError for any damage. Const use is safe from several threads and allocates nothing; UserError
-// that names the file if it cannot be read, or has become shorter since it was opened.
+// A pair that is read on demand. Opening reads the index once (time linear in the number of sequences, little memory)
+// and throws UserError if it is corrupt. Const use is thread-safe and allocates nothing; throws UserError, naming the
+// file, if it cannot be read or was truncated since it was opened.
 class TokenFile {
  public:
   explicit TokenFile(const std::filesystem::path& path);
@@ -45,19 +45,19 @@ class TokenFile {
   uint64_t num_documents() const { return num_documents_; }
   uint64_t num_bytes() const { return bin_.size(); }
   const base::ReadOnlyFile& bin() const { return bin_; }
-  const base::ReadOnlyFile& idx() const { return idx_; }  // of a bare file: of no bytes
+  const base::ReadOnlyFile& idx() const { return idx_; }  // empty for a bare file
   bool bare() const { return bare_; }
 
   // The first token of a document; that of document num_documents() is num_tokens().
   uint64_t document_begin(uint64_t document) const;
-  // The same of each of the documents from `first` on, with few reads.
+  // The same for each document from `first` on, with few reads.
   void document_begins(uint64_t first, std::span<uint64_t> out) const;
-  // The document that holds a token (< num_tokens()), by binary search, in memory first.
+  // The document containing a token (< num_tokens()), by binary search, first in memory.
   uint64_t document_of(uint64_t token) const;
 
-  // Copies tokens [first, first + out.size()). A 64-bit id that does not fit int32 becomes the largest int32.
+  // Copies tokens [first, first + out.size()). Clamps 64-bit ids that do not fit int32 to the maximum.
   void read(uint64_t first, std::span<int32_t> out) const;
-  // The same, in one go with the token behind them, which must exist; returns that.
+  // The same in one read with the next token, which must exist and is returned.
   int32_t read_with_next(uint64_t first, std::span<int32_t> out) const;
 
  private:
@@ -77,12 +77,12 @@ class TokenFile {
   uint64_t num_documents_ = 0;
   bool bare_ = false;
   uint64_t header_ = 0;   // bytes before the ids
-  uint64_t lengths_ = 0;  // where the three tables begin in the index, in bytes
+  uint64_t lengths_ = 0;  // byte offsets of the three tables in the index
   uint64_t pointers_ = 0;
   uint64_t boundaries_ = 0;
   bool one_sequence_each_ = true;  // document d is sequence d
   uint64_t noted_every_ = 1;
-  std::vector<uint64_t> noted_begins_;  // of every so many documents, at most 4096 in all
+  std::vector<uint64_t> noted_begins_;  // of every noted_every_-th document, at most 4096 in total
 };
 
 }  // namespace kintsugi::data

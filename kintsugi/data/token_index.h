@@ -1,4 +1,4 @@
-// The fixed part of an index of a token file (the grammar is in token_file.h).
+// The fixed part of a token file's index (grammar in token_file.h).
 #pragma once
 
 #include <cstddef>

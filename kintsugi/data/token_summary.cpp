@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::string_view kFormat = "kintsugi tokens";
 constexpr uint64_t kBlock = 1 << 20;            // tokens that a thread takes at a time
-constexpr uint64_t kWorthAWord = 256ull << 20;  // bytes whose scan is announced
+constexpr uint64_t kWorthAWord = 256ull << 20;  // announce scans of at least this many bytes
 
 std::string hex(uint64_t value) {
   return fmt::format("{:016x}", value);
 }
 
-constexpr std::string_view kTokens = "[tokens] ";  // with which each error begins
+constexpr std::string_view kTokens = "[tokens] ";  // prefix of each error
 
-// What to do where NAME.json is refused.
+// What to do if NAME.json is rejected.
 std::string advice(const TokenFile& file) {
   return fmt::format("prepare it again, or, if {0}.bin and {0}.idx are of another program, remove {0}.json",
                      file.prefix().filename().string());
@@ -46,7 +46,7 @@ struct Sidecar {
   std::string index_checksum;
 };
 
-// What is in NAME.json; UserError that names the line and the key.
+// Parses NAME.json; throws UserError, stating the line and the key.
 Sidecar sidecar_from(const base::Json& json) {
   const auto format = json.find("format");
   if (!format || !format->is_text() || format->text() != kFormat) json.fail("it does not describe a token file");

@@ -1,4 +1,4 @@
-// The number types that a token file may hold, with Megatron's codes.
+// The integer types of token files, with Megatron's codes.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ enum class TokenType : uint8_t { kU8 = 1, kI8 = 2, kI16 = 3, kI32 = 4, kI64 = 5,
 size_t size_of(TokenType type);
 std::string_view name_of(TokenType type);
 
-// The type of a code; nothing for codes 6 and 7 (floating point, which are no token ids) and for unknown ones.
+// Returns the type of a code; nothing for codes 6 and 7 (floating-point types) and for unknown ones.
 std::optional<TokenType> token_type_of(uint8_t code);
 
-// What Megatron writes for a vocabulary of this size: 16 bits below 65,500 ids, else 32.
+// Megatron's choice for a vocabulary of this size: 16 bits below 65,500 ids, otherwise 32.
 TokenType token_type_for(int64_t vocab_size);
 
 }  // namespace kintsugi::data

@@ -148,7 +148,7 @@ void TokenWriter::write_summary() {
 
 void TokenWriter::publish() {
   std::error_code ignored;
-  // Without its index an older pair is no pair, so a stop between two renames leaves no mixture of old and new.
+  // Without its index an older pair is incomplete, so a stop between two renames leaves no mixture of old and new.
   std::filesystem::remove(with_suffix(prefix_, ".idx"), ignored);
   for (const char* suffix : {".bin", ".json", ".idx"}) rename_part(part(suffix), with_suffix(prefix_, suffix));
   base::sync_folder(prefix_.parent_path());

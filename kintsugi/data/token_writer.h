@@ -16,13 +16,13 @@
 namespace kintsugi::data {
 
 struct TokenWriterOptions {
-  int64_t vocab_size = 0;            // every id is below it; it decides the type
-  std::string tokenizer;             // a fingerprint of the tokenizer, for the summary
-  int64_t max_sequence = INT32_MAX;  // tokens; longer documents become several sequences
+  int64_t vocab_size = 0;            // exclusive bound on ids; determines the type
+  std::string tokenizer;             // fingerprint of the tokenizer, for the summary
+  int64_t max_sequence = INT32_MAX;  // in tokens; longer documents become several sequences
 };
 
-// All writing goes to NAME.bin.part and other ".part" files beside it; publish() renames them to their final names.
-// Until then, and if that fails, an existing pair stays unchanged; the destructor removes the parts.
+// Writes to NAME.bin.part and other ".part" files next to it; publish() renames them to their final names. Until then,
+// and if that fails, an existing pair remains unchanged; the destructor removes the parts.
 class TokenWriter {
  public:
   TokenWriter(const std::filesystem::path& prefix, TokenWriterOptions options);
@@ -31,12 +31,12 @@ class TokenWriter {
   TokenWriter& operator=(const TokenWriter&) = delete;
 
   void append(std::span<const int32_t> ids);
-  // Ends the document that was appended since the last end; an empty one counts too.
+  // Ends the document appended since the last end, which may be empty.
   void end_document();
 
-  // Syncs everything to disk, under the names of the parts. A document that is open is ended.
+  // Ends an open document and syncs the parts to disk.
   void finish();
-  // After finish(): the index is renamed last, so that a pair with an index is complete.
+  // Call after finish(). Renames the index last, so that a pair with an index is complete.
   void publish();
 
   uint64_t num_tokens() const { return num_tokens_; }
@@ -52,7 +52,7 @@ class TokenWriter {
   TokenWriterOptions options_;
   TokenType type_;
   std::optional<base::FileWriter> bin_;
-  std::optional<base::FileWriter> lengths_;     // i32 per sequence: on disk, since a corpus may have 10^9 of them
+  std::optional<base::FileWriter> lengths_;     // i32 per sequence; on disk, since a corpus may have 10^9 of them
   std::optional<base::FileWriter> boundaries_;  // i64 per document
   std::vector<std::byte> packed_;
   XXH3_state_t* hash_ = nullptr;
@@ -60,7 +60,7 @@ class TokenWriter {
   uint64_t num_sequences_ = 0;
   uint64_t num_documents_ = 0;
   int64_t in_sequence_ = 0;
-  uint64_t begun_ = 0;  // sequences at the beginning of the open document
+  uint64_t begun_ = 0;  // number of sequences when the open document began
   int64_t max_token_ = -1;
   bool published_ = false;
 };

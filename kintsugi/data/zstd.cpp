@@ -18,7 +18,7 @@ class ZstdStream : public TextStream {
         buffer_(ZSTD_DStreamInSize()),
         stream_(ZSTD_createDStream()) {
     if (!stream_) throw std::bad_alloc();
-    // The largest window that the library can hold; it allocates what a frame asks for.
+    // The largest window the library supports; it allocates what a frame requires.
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
   }
   ~ZstdStream() override { ZSTD_freeDStream(stream_); }
