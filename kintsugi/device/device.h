@@ -1,10 +1,10 @@
-// A device that computes: memory of its own, and streams of work that it does while the host goes on. The only place
-// of vendors' runtimes; what is above sees this interface alone.
+// A compute device: its memory, and streams of work that it executes asynchronously. Vendor runtimes are used only
+// below this interface.
 //
-// Work is enqueued in a stream and done in the order of the stream; between streams there is no order but that of
-// events. A stream knows by a clock of its own what it comes after already, and waits only for what is new. Memory of
-// the device is reached by kernels and copies, never through a pointer that the host follows. One stream is used by one
-// thread at a time; an event may be waited for by another than that which recorded it.
+// Work enqueued in a stream executes in order; work of different streams is ordered only by events. A stream keeps a
+// vector clock of the work that it already follows, and omits redundant waits. Device memory is accessed by kernels and
+// copies only; the host never dereferences a pointer to it. A stream is used by one thread at a time; an event may be
+// waited for by another thread than recorded it.
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,13 @@
 
 namespace kintsugi::device {
 
-// Work that is being captured: that of the stream in which the capture began, and of those that came to wait for it.
+// A capture in progress: the work of the stream in which it began, and of the streams that waited for it.
 struct Capture {
   std::atomic<bool> open = true;
 };
 
-// The blocks of a kernel, and how many of them side by side in x are a cluster, of which there are whole ones (gpu.h).
+// The blocks of a kernel launch, and the number of blocks, adjacent in x, that form a cluster; the grid holds whole
+// clusters (gpu.h).
 template <typename Size>
 struct Grid {
   Grid(Size blocks_, unsigned cluster_ = 1) : blocks(blocks_), cluster(cluster_) {}
@@ -35,14 +36,14 @@ struct Grid {
   unsigned cluster;
 };
 
-// A point in the work of a stream. One within a capture is for streams alone.
+// A point in the work of a stream. An event recorded in a capture can be waited for by streams only.
 class Event {
  public:
   virtual ~Event() = default;
-  // All that was enqueued before it was recorded; true if it never was, or in a capture.
+  // Whether all work enqueued before it was recorded has completed; true if it was never recorded, or in a capture.
   virtual bool done() = 0;
-  virtual void wait() = 0;  // the host waits until it is
-  // The same; `meanwhile` is called now and then, and ends the wait by throwing.
+  virtual void wait() = 0;  // blocks the host until done
+  // As wait(); calls `meanwhile` periodically, which may throw to end the wait.
   virtual void wait(const std::function<void()>& meanwhile) = 0;
 
  protected:
@@ -51,17 +52,17 @@ class Event {
  private:
   friend class Stream;
   bool recorded_ = false;
-  VectorClock known_;                 // to what had been enqueued before it
-  std::shared_ptr<Capture> capture_;  // within which it was recorded
+  VectorClock known_;                 // of the work enqueued before it
+  std::shared_ptr<Capture> capture_;  // in which it was recorded
 };
 
-// Work that was captured, and can be launched again and again with the same operands.
+// Captured work that can be launched repeatedly with the same operands.
 class Graph {
  public:
   virtual ~Graph() = default;
 };
 
-// Memory that work reads and writes, and what the work is called.
+// The memory that a piece of work reads and writes, and its name.
 struct Access {
   std::string_view what;
   std::span<const std::span<const std::byte>> reads, writes;
@@ -71,50 +72,50 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Both may be memory of the device, or of the host; that of the host must be pinned, and stay as it is until the
-  // copy is done. They do not overlap.
+  // Source and target are device memory or pinned host memory; host memory must stay unchanged until the copy
+  // completes. They must not overlap.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void zero(void* to, int64_t bytes) = 0;
   void record(Event& event);
-  // What is enqueued from here on waits for it, unless that follows from what was waited for before; the host does not.
+  // Makes work enqueued later wait for the event, unless earlier waits imply it. Does not block the host.
   void wait(Event& event);
-  // The same for all that is enqueued in another stream, by an event that is recorded there if it is needed.
+  // As wait(), for all work enqueued in another stream; records `event` there if necessary.
   void wait_for(Stream& other, Event& event) {
     if (follows(other)) return;
     other.record(event);
     wait(event);
   }
   bool captured() const { return within() != nullptr; }
-  // Whether both are within one capture, or in none.
+  // Whether both are in the same capture, or in none.
   bool beside(const Stream& other) const { return within() == other.within(); }
-  // Whether what is enqueued from here on comes after all that is enqueued in another stream.
+  // Whether work enqueued from here on follows all work enqueued in the other stream.
   bool follows(const Stream& other) const {
     return beside(other) && !other.order().worked && order().known.knows(other.order().known);
   }
-  virtual void synchronize() = 0;  // the host waits for all that was enqueued. UserError if the device failed
-  // The same; `meanwhile` is called now and then, and ends the wait by throwing.
+  virtual void synchronize() = 0;  // blocks the host until all enqueued work is done; UserError if the device failed
+  // As synchronize(); calls `meanwhile` periodically, which may throw to end the wait.
   virtual void synchronize(const std::function<void()>& meanwhile) {
     if (meanwhile) meanwhile();
     synchronize();
   }
 
-  // What is enqueued from begin_capture() on is not done but kept, until end_capture(); of other streams too, from
-  // where they wait for an event of this capture on. At its end this stream has waited for all of it. No captured
-  // stream waits for what was enqueued before. The thread that begins a capture ends it.
+  // Work enqueued between begin_capture() and end_capture() is captured instead of executed, including that of other
+  // streams from where they wait for an event of this capture. Before end_capture(), this stream must have waited for
+  // all of it. Captured streams do not wait for work enqueued before the capture. The thread that begins a capture ends
+  // it.
   void begin_capture();
   std::unique_ptr<Graph> end_capture();
-  // In the stream in which it was captured: as if all of it stood here.
+  // Enqueues the graph in the stream in which it was captured.
   void launch(Graph& graph) {
     works();
     start(graph);
   }
 
-  // A kernel may begin before the one that stands before it has ended, where both are made for it (device/gpu.h,
-  // launch_overlapping). What that one writes; null where the last that was enqueued is not such a kernel, or something
-  // else than kernels stands behind it.
+  // A kernel may start before the preceding kernel has finished if both support it (device/gpu.h, launch_overlapping).
+  // Returns what the preceding kernel writes, or null if the last work enqueued was not such a kernel.
   using Bytes = std::span<const std::byte>;
   const std::vector<Bytes>* written_before() const { return overlaps_ ? &written_ : nullptr; }
-  // For kernels that begin so. `writes` is all that they write.
+  // For launching such a kernel; `writes` is everything it writes.
   void* native_overlapping(std::vector<Bytes> writes) {
     works();
     written_ = std::move(writes);
@@ -122,16 +123,16 @@ class Stream {
     return handle();
   }
 
-  virtual bool enqueues() const { return true; }  // false: what would be enqueued is dropped
-  // Where nothing is enqueued: memory holds nothing yet, and a kernel may measure there how long it takes.
+  virtual bool enqueues() const { return true; }  // false: work is discarded instead of enqueued
+  // If nothing is enqueued: memory has no contents yet, and a kernel may run there to measure its time.
   virtual bool measures() const { return false; }
 
-  // Of a device that checks the order of accesses: what the kernels that are enqueued next do. Copies and zero() need
-  // no word.
+  // On a device that checks the order of accesses: declares the accesses of the kernels enqueued next. Copies and
+  // zero() need no declaration.
   virtual bool checks() const { return false; }
   virtual void announce(const Access&) {}
 
-  // The vendor's handle, for libraries: to enqueue something.
+  // The vendor's stream handle, for libraries that enqueue work.
   void* native() {
     works();
     return handle();
@@ -139,14 +140,14 @@ class Stream {
 
  protected:
   Stream();
-  // To be called where something is enqueued.
+  // Call whenever work is enqueued.
   void works() {
     order().worked = true;
     overlaps_ = false;
   }
 
-  virtual void put(Event& event) = 0;     // record
-  virtual void follow(Event& event) = 0;  // wait
+  virtual void put(Event& event) = 0;     // implements record()
+  virtual void follow(Event& event) = 0;  // implements wait()
   virtual void begin() = 0;
   virtual std::unique_ptr<Graph> end() = 0;
   virtual void start(Graph& graph) = 0;
@@ -154,24 +155,24 @@ class Stream {
 
  private:
   struct Order {
-    VectorClock known;    // what the stream comes after, itself too
-    bool worked = false;  // since the clock ticked
+    VectorClock known;    // what the stream follows, itself included
+    bool worked = false;  // since the clock last ticked
   };
 
-  // The capture that is under way, if this stream is part of it.
+  // The capture in progress, if this stream is part of it.
   const Capture* within() const { return capture_ && capture_->open ? capture_.get() : nullptr; }
-  // Waits within a capture say nothing of what is enqueued outside it.
+  // Waits within a capture do not order work enqueued outside it.
   const Order& order() const { return within() ? within_ : outside_; }
   Order& order() { return within() ? within_ : outside_; }
 
   const size_t number_;
   Order outside_, within_;
-  std::shared_ptr<Capture> capture_;  // the last that it was part of
-  bool overlaps_ = false;             // the last that was enqueued lets a kernel begin before it has ended
-  std::vector<Bytes> written_;        // by it
+  std::shared_ptr<Capture> capture_;  // the last it was part of
+  bool overlaps_ = false;             // whether a kernel may start before the last work enqueued has finished
+  std::vector<Bytes> written_;        // by that work
 };
 
-// Nothing is enqueued in it: for kernels that are called for what the host does before.
+// Discards all work: for calling kernels only for the preparations they make on the host.
 class NoStream : public Stream {
  public:
   explicit NoStream(bool measures = false) : measures_(measures) {}
@@ -237,7 +238,7 @@ inline std::unique_ptr<Graph> Stream::end_capture() {
   return end();
 }
 
-// Memory that ends with the object.
+// Memory that is freed with the object.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -250,63 +251,62 @@ class Memory {
   int64_t bytes_;
 };
 
-// Names what the host enqueues, for a profiler that looks on.
+// Annotates what the host enqueues, for a profiler.
 class Ranges {
  public:
   virtual ~Ranges() = default;
   virtual void begin(const char* name) = 0;
-  virtual void end() = 0;  // of the one that began last
+  virtual void end() = 0;  // ends the innermost range
 };
 
 struct Properties {
   std::string name;           // "NVIDIA H100 80GB HBM3"
   int64_t memory = 0;         // bytes, of the whole device
-  int64_t free = 0;           // bytes, now
-  int processors = 0;         // multiprocessors, compute units
-  int warp = 32;              // threads that run in step
-  int major = 0, minor = 0;   // of a vendor's generation: 9, 0 for sm_90
-  int64_t context = 0;        // bytes that the driver took when it was opened, beside what is allocated; 0: not known
-  int driver = 0;             // the version of CUDA that the driver knows, 13000 for 13.0; 0: it is none of NVIDIA's
-  std::string identity = {};  // no other device of any machine has it; empty: not known
+  int64_t free = 0;           // bytes available now
+  int processors = 0;         // streaming multiprocessors or compute units
+  int warp = 32;              // threads that execute in lockstep
+  int major = 0, minor = 0;   // compute capability: 9, 0 for sm_90
+  int64_t context = 0;        // bytes the driver took on opening the device, in addition to allocations; 0: unknown
+  int driver = 0;             // CUDA version supported by the driver, 13000 for 13.0; 0: not NVIDIA
+  std::string identity = {};  // unique across machines; empty: unknown
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string_view kind() const = 0;       // "emulated", "cuda": for texts
-  virtual bool emulated() const { return false; }  // its kernels are those that the host's compiler made
+  virtual std::string_view kind() const = 0;       // "emulated" or "cuda"
+  virtual bool emulated() const { return false; }  // runs kernels compiled for the host
   virtual Properties properties() = 0;
-  virtual int count() { return 1; }  // devices of this kind in this machine
+  virtual int count() { return 1; }  // number of devices of this kind in the machine
 
-  // Aligned to 256 bytes, and zero. UserError, with what is free, if the device has not that much.
+  // Zeroed and aligned to 256 bytes. Throws UserError, stating the free memory, if the device cannot provide it.
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
-  // Memory of the host that copies reach directly.
+  // Host memory that copies can access directly.
   virtual std::unique_ptr<Memory> allocate_pinned(int64_t bytes) = 0;
 
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
-  virtual Ranges* ranges() { return nullptr; }  // null: no profiler looks on
-  // What the host itself does with pinned memory, as Stream::announce.
+  virtual Ranges* ranges() { return nullptr; }  // null: no profiler is attached
+  // Declares host accesses to pinned memory, as Stream::announce() does for the device.
   virtual void announce(const Access&) {}
 
-  // The function of that name in the module of this device; null if there is none. For kernels, which stand in the
-  // same module.
+  // A function of the device's module by name, or null. For kernels, which are in the same module.
   virtual void* symbol(const char* name) = 0;
 };
 
-// "emulated" or "cuda", the card with that number. UserError if it is not to be had, with what would help.
+// Opens "emulated", or the "cuda" device with that number. Throws UserError, with advice, if it is not available.
 std::unique_ptr<Device> open_device(std::string_view kind, int number = 0);
 
-// Whether there is one that can be used, for a run that may choose; and if there is one that cannot, why.
+// Whether a usable device exists, for a run that may choose; and if one exists but is unusable, why.
 struct Found {
   bool usable = false;
   std::string why_not = {};
 };
 const Found& find_device(std::string_view kind);
 
-// The number of the device for a rank that is a process, by its place among those of this machine: each has one of its
-// own, or all have the only one. UserError if there are fewer devices than that.
+// The device number for a rank that is a process, by its index on this machine: each rank has its own device, or all
+// share the only one. Throws UserError if there are too few devices.
 int device_of_rank(std::string_view kind, int local_rank);
 
 }  // namespace kintsugi::device

@@ -23,8 +23,8 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-// For the thread sanitizer a fiber is a thread, and a barrier all that orders two of them. This source itself is
-// compiled without it, and says so by this macro (bench/gpu/sanitizers.sh).
+// The thread sanitizer sees a fiber as a thread, ordered only by barriers. This file itself is compiled without it,
+// which this macro indicates (bench/gpu/sanitizers.sh).
 #if defined(KINTSUGI_FIBERS_ARE_THREADS)
 #include <sanitizer/tsan_interface.h>
 extern "C" void __tsan_read_range(const void* begin, size_t bytes);
@@ -47,7 +47,7 @@ void allow(const void*, size_t) {}
 
 namespace {
 
-constexpr size_t kStack = 128 << 10;  // bytes of a fiber; pages that are not touched take no memory
+constexpr size_t kStack = 128 << 10;  // bytes per fiber; untouched pages take no memory
 constexpr size_t kMostShared = 228 << 10;
 
 #if defined(KINTSUGI_FIBERS_ARE_THREADS)
@@ -71,7 +71,7 @@ void writes(void*, size_t) {}
 #endif
 
 #if defined(__x86_64__)
-// Saves the registers that a call keeps on the own stack, and goes on where `to` was left.
+// Saves the callee-saved registers on the current stack, and resumes `to`.
 extern "C" void kintsugi_switch_fiber(void** from, void* to);
 asm(R"(
 .text
@@ -99,7 +99,7 @@ kintsugi_switch_fiber:
 struct Block;
 void fiber_main();
 
-// Where a fiber or the scheduler goes on.
+// Where a fiber or the scheduler resumes.
 struct Context {
 #if defined(__x86_64__)
   void* at = nullptr;
@@ -116,7 +116,7 @@ struct Context {
 #endif
 };
 
-// A copy beside the arithmetic, and the group that it belongs to.
+// An asynchronous copy and the group it belongs to.
 struct Copy {
   void* to;
   const void* from;
@@ -130,21 +130,21 @@ struct Fiber {
   bool ended = false;
   bool waits = false;
   Gathering what = Gathering::barrier;
-  std::vector<Copy> copies;  // that are not done yet
-  int groups = 0;            // of copies, that are complete
-  bool waited = false;       // for the kernels before
+  std::vector<Copy> copies;  // pending
+  int groups = 0;            // number of committed groups of copies
+  bool waited = false;       // for the preceding kernels
 };
 
-// A group of threads that meet: the block, or a warp of it.
+// Threads that synchronize: a block, or one of its warps.
 struct Group {
   int first = 0, count = 0, here = 0;
   Gathering what = Gathering::barrier;
   std::vector<void*> own;
-  char points[2] = {};  // by which barriers are ordered: each after the last but one, so two are enough
+  char points[2] = {};  // synchronization points of barriers: each follows the last but one, so two suffice
   int passed = 0;
 };
 
-// All that a thread of the system needs to run blocks.
+// State of a system thread that runs blocks.
 struct Block {
   Block() : fibers(kMostThreads), shared(kMostShared) {
     stacks = static_cast<std::byte*>(::mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
@@ -176,15 +176,15 @@ struct Block {
   std::vector<Group> warps;
   int warp = 32;
   Order order = Order::first_to_last;
-  bool released = false;  // all threads go on from a barrier: again from the first in order
+  bool released = false;  // all threads leave a barrier: start again from the first in order
   bool begun = false;
-  char begins = 0, ends = 0;  // of a turn, for the order of accesses
+  char begins = 0, ends = 0;  // ordering of accesses between turns
 };
 
-// Blocks that run in turns, each from one barrier of all to the next. A turn is ordered behind the one before, since
-// blocks have their memory of known size from it.
+// Blocks that run in turns, each from one cluster barrier to the next. A turn is ordered after the previous one, since
+// blocks share their statically sized memory.
 struct Cluster {
-  std::vector<std::unique_ptr<Block>> blocks;  // more than there are, it may be
+  std::vector<std::unique_ptr<Block>> blocks;  // may hold more than `count`
   size_t count = 0;
 };
 
@@ -212,7 +212,7 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
 #endif
 }
 
-// Ends the program, and says which thread did what.
+// Ends the program, reporting which thread did what.
 [[noreturn]] void report(const Now& n, const std::string& what) {
   fmt::print(stderr, "[device] kernel: block ({} {} {}): thread ({} {} {}) {}\n", n.block.x, n.block.y, n.block.z,
              n.thread.x, n.thread.y, n.thread.z, what);
@@ -231,7 +231,7 @@ void fiber_main() {
   comes_after(&block_now->begins);
   (*block_now->body)();
   comes_before(&block_now->ends);
-  // They would write to shared memory that another block may have by then.
+  // They could write to shared memory that belongs to another block by then.
   if (const size_t copies = running().copies.size(); copies > 0)
     report(running().now, fmt::format("ended without a wait for {} copies", copies));
   running().ended = true;
@@ -244,7 +244,7 @@ void begin(Fiber& f) {
   f.copies.clear();
   f.groups = 0;
 #if defined(__SANITIZE_ADDRESS__)
-  allow(f.stack + kStack / 2, kStack / 2);  // from frames that never returned
+  allow(f.stack + kStack / 2, kStack / 2);  // left by frames that never returned
   f.context.bottom = f.stack;
   f.context.size = kStack;
 #endif
@@ -253,7 +253,7 @@ void begin(Fiber& f) {
 #endif
 #if defined(__x86_64__)
   auto** top = reinterpret_cast<void**>(f.stack + kStack - 64);
-  *--top = nullptr;  // as after a call: the stack is aligned to 16 but for an address
+  *--top = nullptr;  // as after a call: the stack is aligned to 16, minus a return address
   *--top = reinterpret_cast<void*>(&fiber_main);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   f.context.at = top;
@@ -266,7 +266,7 @@ void begin(Fiber& f) {
 #endif
 }
 
-// Whether all threads of a block meet.
+// Whether all threads of a block synchronize.
 bool of_block(Gathering what) {
   return what == Gathering::barrier || what == Gathering::cluster_barrier;
 }
@@ -303,7 +303,7 @@ const char* name_of(Gathering what) {
                           other.begun ? "has ended" : "has not begun"));
 }
 
-// No thread can go on: the first that waits, and one whose group it is in that waits for something else or has ended.
+// Deadlock: reports the first thread that waits, and a thread of its group that waits for something else or has exited.
 [[noreturn]] void report_stuck(const Block& b) {
   for (int i = 0; i < b.count; ++i) {
     const Fiber& f = b.fibers[static_cast<size_t>(i)];
@@ -318,7 +318,7 @@ const char* name_of(Gathering what) {
   std::abort();
 }
 
-// Runs a thread until it waits or ends; false if it can do neither.
+// Runs a thread until it waits or exits; false if it can do neither.
 bool run_thread(Block& b, int i) {
   Fiber& f = b.fibers[static_cast<size_t>(i)];
   if (f.ended || f.waits) return false;
@@ -327,7 +327,7 @@ bool run_thread(Block& b, int i) {
   return true;
 }
 
-// Runs a warp until none of its threads goes on; false if none did.
+// Runs a warp until none of its threads can proceed; false if none did.
 bool run_warp(Block& b, const Group& warp) {
   bool any = false;
   for (bool moved = true; moved;) {
@@ -340,8 +340,8 @@ bool run_warp(Block& b, const Group& warp) {
   return any;
 }
 
-// Runs all threads of one block, which has so many bytes of dynamic shared memory, until they have ended, or wait for
-// other blocks; false: they wait.
+// Runs all threads of a block with that many bytes of dynamic shared memory until they have exited, or wait for other
+// blocks. Returns false if they wait.
 bool run_block(Block& b, size_t shared) {
   block_now = &b;
   if (!b.begun) {
@@ -407,7 +407,7 @@ const Now& now() {
 void wait_for_kernels_before() {
   running().waited = true;
 }
-// On a device it would run beside kernels that make what it reads.
+// On a device the next kernel would run concurrently with kernels that produce its inputs.
 void let_next_begin() {
   if (!running().waited) report(running().now, "lets the next kernel begin and has not waited for the kernels before");
 }
@@ -479,7 +479,7 @@ void gather(Gathering what, void* own, Act act) {
     for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
     b.released |= whole;
   }
-  to_scheduler(false);  // all go on in order, this one too
+  to_scheduler(false);  // all continue in order, this one included
   if (point != nullptr) comes_after(point);
 }
 
@@ -577,7 +577,7 @@ void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const
       run_cluster(c, shared);
     }
   };
-  constexpr int64_t kFew = 4;  // clusters for which it does not pay to wake another thread
+  constexpr int64_t kFew = 4;  // clusters; waking another thread does not pay for fewer
   if (clusters < kFew) return run_clusters({0, clusters}, 0);
   static std::mutex one;  // several ranks in one process share the threads
   const std::lock_guard lock(one);

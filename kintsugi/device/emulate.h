@@ -1,11 +1,10 @@
-// The kernel language on the host: a fiber for each thread of a block, blocks over some threads of the system. Strict:
-// a barrier or an exchange that not all threads reach ends the program, and names the block and the thread. Shared
-// memory is `static thread_local`, since one thread of the system runs a whole block. Compile with
-// -fno-strict-aliasing.
+// The kernel language on the host: one fiber per thread of a block, and blocks distributed over some system threads.
+// Strict: a barrier or exchange that some thread does not reach ends the program, naming the block and thread. Shared
+// memory is `static thread_local`, since one system thread runs a whole block. Compile with -fno-strict-aliasing.
 //
-// What is wrong only now and then on a device is to be wrong here always, in one of two orders (set_order): a warp goes
-// as far as it can before the next one, from the first or from the last, and copies beside the arithmetic are done when
-// they begin or when they are waited for.
+// Errors that are intermittent on a device should always occur in one of two orders (set_order): a warp runs as far as
+// it can before the next, from the first or from the last, and asynchronous copies are done when issued or when waited
+// for.
 #pragma once
 
 #include <atomic>
@@ -45,36 +44,36 @@ struct Size {
   unsigned x, y, z;
 };
 
-// What the running thread knows of itself.
+// Indices of the running thread.
 struct Now {
   Index thread, block;
   Size threads, blocks;
   std::byte* shared = nullptr;
 };
 const Now& now();
-const void* kernel_now();  // what it is known by
+const void* kernel_now();  // identifies the running kernel
 int own_lane();            // within its group of 32
 
-// The threads of a warp of the kernels that are launched from here on: 32 or 64. For tests.
+// Sets the warp size for later kernel launches, 32 or 64. For tests.
 void set_warp(int lanes);
 int warp();
-// Bytes of dynamic shared memory that a block may ask for: what was set, or (0) 64 KiB with warps of 64, as on AMD's
-// devices, and 227 KiB with others, as on NVIDIA's generation 9.0. For tests.
+// Maximum dynamic shared memory of a block, in bytes: the value set, or (0) 64 KiB for warps of 64, as on AMD devices,
+// and 227 KiB otherwise, as on NVIDIA compute capability 9.0. For tests.
 void set_most_shared(size_t bytes);
 size_t most_shared();
 
-// In which order the threads of a block are run, of the kernels that are launched from here on. For tests.
+// The order in which the threads of a block run, for later kernel launches. For tests.
 enum class Order {
-  first_to_last,  // and a copy beside the arithmetic is done when it begins
-  last_to_first,  // and it is done when it is waited for
+  first_to_last,  // asynchronous copies are done when issued
+  last_to_first,  // asynchronous copies are done when waited for
 };
 void set_order(Order order);
 Order order();
 
-// Where a barrier, an exchange or a wait for copies stands. The environment may leave out those of one place, in some
-// kernels or in all, and ask for a list of all that were met, with the kernel: KINTSUGI_EMULATE_WITHOUT="gpu.h:301 1c40
-// 2f80", KINTSUGI_EMULATE_PLACES="file". A kernel is the hexadecimal number of its place in the program, which nm
-// names. For bench/gpu/remove_barriers.sh.
+// Source location of a barrier, exchange or wait for copies. The environment can suppress those of one location, in
+// some kernels or in all, and request a list of all that were executed, with their kernels:
+// KINTSUGI_EMULATE_WITHOUT="gpu.h:301 1c40 2f80", KINTSUGI_EMULATE_PLACES="file". A kernel is identified by its
+// hexadecimal offset in the program, which nm resolves. For bench/gpu/remove_barriers.sh.
 using Place = std::source_location;
 extern const bool places_are_watched;
 bool is_left_out(const Place& place);
@@ -84,8 +83,8 @@ inline bool left_out(const Place& place) {
 
 enum class Gathering { barrier, cluster_barrier, warp_barrier, exchange, mma, load_matrices };
 
-// Waits until all threads of the block (of the warp, for all others than barriers) are there; then the last of them
-// calls `act` with the `own` pointers of all, by position, and `count`, and all go on.
+// Waits until all threads of the block (of the warp, except for barriers) have arrived; the last of them calls `act`
+// with the `own` pointers of all, by position, and `count`; then all continue.
 using Act = void (*)(void** own, int count);
 void gather(Gathering what, void* own, Act act);
 
@@ -96,25 +95,25 @@ inline void warp_barrier(const Place& place) {
   if (!left_out(place)) gather(Gathering::warp_barrier, nullptr, nullptr);
 }
 
-// Of all blocks of a cluster. Each of them runs alone from one such barrier to the next; what it has in shared memory
-// of a size that is known when it is compiled is lost there.
+// Barrier over all blocks of a cluster. Each block runs alone between such barriers; its statically sized shared memory
+// is lost there.
 void wait_for_cluster();
 inline void cluster_barrier(const Place& place) {
   if (!left_out(place)) wait_for_cluster();
 }
-// The same place of dynamic shared memory in a block of the cluster, which has begun and has not ended.
+// The same address in the dynamic shared memory of another block of the cluster, which has started and not exited.
 void* of_block_in_cluster(void* own, unsigned block);
 
-// Copies of 16 bytes beside the arithmetic, in groups; waits until at most `newest` groups are under way.
+// Asynchronous copies of 16 bytes, committed in groups; the wait returns once at most `newest` groups are in flight.
 void copy_async_16(void* to, const void* from);
 void copy_async_commit();
 void copy_async_wait(int newest);
 
-// An exchange of lanes is no barrier: what lanes did before it may be seen by others later. So it is nothing by which
-// the thread sanitizer orders accesses, and its own are hidden from it.
+// An exchange between lanes is not a memory barrier: writes of a lane before it may become visible to others later. It
+// must therefore not synchronize for the thread sanitizer, and its own accesses are hidden from it.
 #define KINTSUGI_BY_ALL_LANES __attribute__((no_sanitize("thread")))
 
-// What lane `from(own lane)` gives, both within groups of 32.
+// The value given by lane `from(own lane)`; lanes are numbered within groups of 32.
 template <typename T, typename F>
 T exchange(T given, const F& from, const Place& place) {
   if (left_out(place)) return given;
@@ -132,7 +131,7 @@ T exchange(T given, const F& from, const Place& place) {
   return slot.taken;
 }
 
-// x = join(x, that of lane ^ 16), then of lane ^ 8, and so on: as five exchanges, at the price of one.
+// x = join(x, value of lane ^ 16), then of lane ^ 8, and so on: equals five exchanges at the cost of one.
 template <typename T, typename F>
 T fold(T x, const F& join, const Place& place) {
   if (left_out(place)) return x;
@@ -156,7 +155,7 @@ T fold(T x, const F& join, const Place& place) {
   return slot.x;
 }
 
-// The lanes of the own group of 32 that give the same, a bit for each.
+// Bit mask of the lanes in the group of 32 that give the same value.
 uint32_t lanes_equal(int x, const Place& place);
 
 template <typename Widen>
@@ -185,33 +184,32 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], 
 
 void load_matrices(uint32_t (&r)[4], const void* row, bool transposed);
 
-// Of kernels that are launched by launch_overlapping. No kernel begins before the one before it has ended, but each
-// thread must have waited when it lets the next begin, and when it ends.
+// For kernels launched by launch_overlapping. Here no kernel starts before the preceding one has finished, but each
+// thread must have waited before it lets the next start, and before it exits.
 void wait_for_kernels_before();
 void let_next_begin();
 void require_wait();
 
-// InternalError for a launch that a device would refuse.
+// Throws InternalError for a launch that a device would reject.
 void require_possible(const Grid<Size>& grid, Size threads, size_t shared);
-constexpr unsigned kMostThreads = 1024;  // of a block
+constexpr unsigned kMostThreads = 1024;  // per block
 
-// Runs a kernel in this thread and its helpers: `body` once for each thread of each block. `kernel`: what it is known
-// by.
+// Runs a kernel on this thread and its helpers: calls `body` once per thread of each block. `kernel` identifies it.
 void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
 
-// For tests that run under the address sanitizer: an access to these bytes is reported, until they are allowed again.
-// Without it, nothing.
+// For tests with the address sanitizer: accesses to these bytes are reported until they are allowed again. No-op
+// without it.
 void forbid(const void* begin, size_t bytes);
 void allow(const void* begin, size_t bytes);
 
-// Thrown by work that cannot be done yet, since a thread has not enqueued what it needs: it is tried again.
+// Thrown by work that depends on work not yet enqueued by another thread; it is retried.
 struct NotYet {};
 
-// Enqueues it in a stream of the emulated device.
+// Enqueues `work` in a stream of the emulated device.
 void enqueue(Stream& stream, std::function<void()> work);
-// Calls f with the stream; or, if it is captured, at each launch with the stream that stands in its place.
+// Calls f with the stream; in a capture, at each launch with the stream that replaces it.
 void at_each_launch(Stream& stream, const std::function<void(Stream&)>& f);
-// What does all that is enqueued there so far, from within work of another stream.
+// Returns a function that executes all work enqueued in the stream so far, for use within work of another stream.
 std::function<void()> all_until_here(Stream& stream);
 
 template <typename... Parameters, typename... Arguments>

@@ -1,4 +1,4 @@
-// What the emulated device is, and refuses.
+// Limits of the emulated device.
 #include <atomic>
 
 #include "kintsugi/base/error.h"
@@ -36,7 +36,7 @@ Order order() {
 void require_possible(const Grid<Size>& grid, Size threads, size_t shared) {
   const uint64_t count = uint64_t{threads.x} * threads.y * threads.z;
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
-  constexpr unsigned kMostAcross = INT32_MAX, kMostBeside = 65535;  // by x, and by y and z
+  constexpr unsigned kMostAcross = INT32_MAX, kMostBeside = 65535;  // grid size in x, and in y and z
   const Size& blocks = grid.blocks;
   base::require(blocks.x <= kMostAcross && blocks.y <= kMostBeside && blocks.z <= kMostBeside, "device",
                 "a grid of {} x {} x {} blocks", blocks.x, blocks.y, blocks.z);

@@ -1,4 +1,4 @@
-// Barriers, exchanges and waits that the environment leaves out, or asks for a list of.
+// Barriers, exchanges and waits that the environment suppresses or lists.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 #include "kintsugi/device/emulate.h"
 
-// Where the program lies in memory, by the linker.
+// Load address of the program, defined by the linker.
 extern "C" const char __executable_start;
 
 namespace kintsugi::device::emulate {
@@ -25,9 +25,9 @@ std::string text_of(const char* name) {
 
 struct Without {
   std::string place;
-  std::set<uintptr_t> kernels;  // none: all
+  std::set<uintptr_t> kernels;  // empty: all
 };
-// From before there are threads, so that it is no race.
+// Initialized before threads exist, so that there is no race.
 const std::string list_of_places = text_of("KINTSUGI_EMULATE_PLACES");
 const Without without = [] {
   Without all;
@@ -52,7 +52,7 @@ bool is_left_out(const Place& place) {
     const std::lock_guard lock(mutex);
     if (met.insert(fmt::format("{} {:x}", name, kernel)).second) {
       std::FILE* file = std::fopen(list_of_places.c_str(), "a");
-      if (file == nullptr) {  // in a kernel: nobody would catch an error
+      if (file == nullptr) {  // inside a kernel nobody would catch an exception
         fmt::print(stderr, "error: [device] KINTSUGI_EMULATE_PLACES: cannot write to {}\n", list_of_places);
         std::_Exit(1);
       }

@@ -1,5 +1,5 @@
-// What NVIDIA's matrix unit does for 32 lanes, by exchanges alone: for devices whose unit has other tiles. gpu.h has
-// the contract of each.
+// NVIDIA's tensor core operations for 32 lanes, implemented by shuffles: for devices whose matrix units have other tile
+// shapes. Contracts are in gpu.h.
 #pragma once
 
 #include "kintsugi/device/gpu.h"

@@ -1,18 +1,18 @@
-// The language of our kernels for devices: CUDA's spelling. The same source is compiled by nvcc, by clang for AMD's
-// devices (device/hip/language.h), or by the compiler of the host for the emulation (device/emulate.h), which runs each
-// thread of a block as a fiber.
+// The language of device kernels, in CUDA's spelling. The same source is compiled by nvcc, by clang for AMD devices
+// (device/hip/language.h), or by the host compiler for the emulation (device/emulate.h), which runs each thread of a
+// block as a fiber.
 //
-// What differs from plain CUDA, so that both can compile it:
-//  - a kernel is launched with launch(stream, grid, block, shared bytes, kernel, arguments...);
-//  - shared memory of a size known when launched is got by GPU_DYNAMIC_SHARED(T, name);
-//  - lanes exchange values in groups of 32, whatever the width of a warp: shuffle, shuffle_xor, shuffle_down,
-//    lanes_equal, and sums in one fixed tree, so that a warp of 64 adds as one of 32. All threads of a block take part
-//    in each exchange and each barrier;
-//  - bf16 and f16 are for storage: widen() and narrow<T>() convert them;
-//  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic;
-//  - a kernel that is launched with launch_overlapping may begin before the one before it has ended, and some blocks of
-//    it side by side may be a cluster, which has_clusters() of some devices.
-// Code of kernels stands in the namespace KINTSUGI_GPU, which is another one for each compiler.
+// Differences from plain CUDA, so that all can compile it:
+//  - kernels are launched with launch(stream, grid, block, shared bytes, kernel, arguments...);
+//  - dynamic shared memory is declared by GPU_DYNAMIC_SHARED(T, name);
+//  - lanes exchange values in groups of 32, whatever the warp size: shuffle, shuffle_xor, shuffle_down, lanes_equal,
+//    and sums in one fixed tree, so that a warp of 64 adds like two of 32. All threads of a block take part in each
+//    exchange and each barrier;
+//  - bf16 and f16 are storage types: widen() and narrow<T>() convert them;
+//  - mma_16x8x16 multiplies on tensor cores, copy_async_16 copies to shared memory asynchronously;
+//  - a kernel launched with launch_overlapping may start before the preceding one has finished, and adjacent blocks of
+//    it may form a cluster on devices for which has_clusters() is true.
+// Kernel code is in the namespace KINTSUGI_GPU, which differs per compiler.
 #pragma once
 
 #include <cstddef>
@@ -59,21 +59,20 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Besides launch() there is launch_overlapping(), of a kernel that may begin while the one before it runs, if that is
-// one of these too: on NVIDIA's devices from generation 9.0 on, where a launch takes longer than many a kernel of a
-// step of generation. For that
-//  - each of its threads calls wait_for_kernels_before(), whatever else it does, and then all that stands before it in
-//    the stream is done, and seen;
-//  - before that it reads what is `unwritten`, and no other memory of the device, and writes none;
-//  - it calls let_next_begin() after that, so that at most two kernels are under way, this one and the next;
-//  - `writes` is all that it writes.
+// Besides launch() there is launch_overlapping(), for a kernel that may start while the preceding one runs if both are
+// launched this way: on NVIDIA compute capability 9.0 and newer, where a launch takes longer than many kernels of a
+// decoding step. Requirements:
+//  - each of its threads calls wait_for_kernels_before(), unconditionally; after that all preceding work of the stream
+//    has completed and is visible;
+//  - before that call it reads only memory that is `unwritten`, and writes no device memory;
+//  - it calls let_next_begin() after that, so that at most two kernels are in flight, this one and the next;
+//  - `writes` is everything it writes.
 //
-// The blocks of a cluster run at one time, on NVIDIA's devices from generation 9.0 on, and may write to each other's
-// dynamic shared memory: after cluster_begins(), and where another one reads, a cluster_barrier() stands between. All
-// threads of all blocks of the cluster take part in both. What a kernel has in shared memory of a size known when it is
-// compiled does not outlast them.
+// The blocks of a cluster run concurrently, on NVIDIA compute capability 9.0 and newer, and may write to each other's
+// dynamic shared memory after cluster_begins(), with a cluster_barrier() before another block reads. All threads of all
+// blocks of the cluster take part in both. Statically sized shared memory does not survive them.
 
-// Storage of 16 bits.
+// 16-bit storage.
 struct bf16 {
   uint16_t bits;
 };
@@ -81,7 +80,7 @@ struct f16 {
   uint16_t bits;
 };
 
-// 16 bytes or fewer of elements that are loaded and stored together.
+// Up to 16 bytes of elements that are loaded and stored together.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Vec {
   T at[N];
@@ -120,7 +119,7 @@ template <typename T>
 __device__ __forceinline__ T shuffle_down(T x, int by) {
   return __shfl_down_sync(0xFFFFFFFFu, x, by, 32);
 }
-// The lanes that give the same, a bit for each.
+// Bit mask of the lanes that give the same value.
 __device__ __forceinline__ uint32_t lanes_equal(int x) {
   return __match_any_sync(0xFFFFFFFFu, x);
 }
@@ -130,12 +129,12 @@ __device__ __forceinline__ int count_bits(uint32_t bits) {
 __device__ __forceinline__ void warp_barrier() {
   __syncwarp();
 }
-// Of integers, whose sum has no order. Returns what was there.
+// Integers only, whose sum does not depend on order. Returns the old value.
 __device__ __forceinline__ int atomic_add(int* to, int by) {
   return atomicAdd(to, by);
 }
-// A multiple of 16 bytes on both sides.
-constexpr bool kCopiesBeside = true;  // false: copies are done when they begin
+// Both addresses must be aligned to 16 bytes.
+constexpr bool kCopiesBeside = true;  // false: copies are synchronous
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(global) : "memory");
@@ -143,14 +142,14 @@ __device__ __forceinline__ void copy_async_16(void* shared, const void* global) 
 __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-template <int kNewest>  // groups that may still be under way
+template <int kNewest>  // groups that may still be in flight
 __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kNewest) : "memory");
 }
-// d += a b, with a [16 16] by rows, b [16 8] by columns, d [16 8] in fp32. As PTX's mma.m16n8k16: with g = lane / 4
-// and t = lane % 4, a = {(g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)}, each with its right neighbour in the
-// upper half, b = {(2t, g), (2t + 8, g)}, each with the one below it, d = {(g, 2t), (g, 2t + 1), (g + 8, 2t),
-// (g + 8, 2t + 1)}.
+// d += a b, with a [16 16] row-major, b [16 8] column-major, d [16 8] in fp32. Fragments as in PTX mma.m16n8k16: with g
+// = lane / 4 and t = lane % 4, a = {(g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)}, each with its right neighbor
+// in the upper half, b = {(2t, g), (2t + 8, g)}, each with the element below it, d = {(g, 2t), (g, 2t + 1), (g + 8,
+// 2t), (g + 8, 2t + 1)}.
 template <typename T>
 __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   if constexpr (__is_same(T, bf16)) {
@@ -165,9 +164,9 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
 }
-// Four matrices of 8 x 8 elements of 16 bits from shared memory: lane i gives the address of row i % 8 of matrix
-// i / 8, and gets of each the elements (lane / 4, 2 (lane % 4)) and its right neighbour; with `Transposed`
-// those of the transpose.
+// Loads four 8 x 8 matrices of 16-bit elements from shared memory: lane i passes the address of row i % 8 of matrix i /
+// 8, and receives from each matrix element (lane / 4, 2 (lane % 4)) and its right neighbor; with `Transposed`, those of
+// the transpose.
 template <bool Transposed = false>
 __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
@@ -194,7 +193,7 @@ __device__ __forceinline__ void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 #endif
 }
-// All blocks of the cluster have begun.
+// Waits until all blocks of the cluster have started.
 __device__ __forceinline__ void cluster_begins() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
@@ -205,7 +204,7 @@ __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
 #endif
 }
-// The same place of dynamic shared memory in a block of the cluster.
+// The same address in the dynamic shared memory of another block of the cluster.
 template <typename T>
 __device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned block) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -215,8 +214,8 @@ __device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned block) {
 #endif
 }
 
-// Bytes of shared memory that a block may have, if it asks for them; and on the devices with the least
-// (generations 8.6, 8.9, 12.0) and the most.
+// Maximum opt-in shared memory of a block, in bytes: the least and the most over supported devices (least: compute
+// capability 8.6, 8.9, 12.0), and that of this device.
 constexpr size_t kLeastShared = 99 * 1024, kMostShared = 227 * 1024;
 inline size_t most_shared() {
   int device = 0, bytes = 0;
@@ -225,7 +224,7 @@ inline size_t most_shared() {
   return known ? static_cast<size_t>(bytes) : 48 * 1024;
 }
 
-// Blocks of a kernel without dynamic shared memory that the device runs at one time.
+// The number of blocks of a kernel without dynamic shared memory that the device runs concurrently.
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
   int device = 0, processors = 0, of_each = 0;
@@ -235,8 +234,8 @@ int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
   return known && of_each > 0 ? static_cast<int64_t>(processors) * of_each : 1024;
 }
 
-// Whether the code of a kernel that this device runs has wait_for_kernels_before() in it, and the driver can capture
-// kernels that overlap.
+// Whether the kernel's code for this device contains wait_for_kernels_before(), and the driver can capture overlapping
+// kernels.
 template <typename... Parameters>
 bool waits_by_itself(void (*kernel)(Parameters...)) {
 #if CUDART_VERSION >= 12030
@@ -252,7 +251,7 @@ bool waits_by_itself(void (*kernel)(Parameters...)) {
 inline void check_launch(cudaError_t error) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  // What work before it has met, such as a card that does not answer any more, is seen here too.
+  // Asynchronous errors of earlier work, such as a device that no longer responds, also surface here.
   const std::string_view advice = device::advice_for(error);
   if (advice.empty()) throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
   throw base::UserError("device", "the device failed at the launch of a kernel: {} ({}); {}", cudaGetErrorString(error),
@@ -262,11 +261,12 @@ inline void check_launch(cudaError_t error) {
 template <typename... Parameters>
 bool can_launch(device::Stream& stream, dim3 grid, size_t shared, void (*kernel)(Parameters...)) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return false;
-  constexpr size_t kWithoutAsking = 48 * 1024, kOfItsOwn = 16 * 1024;  // the latter a kernel's own, in its code
+  constexpr size_t kWithoutAsking = 48 * 1024,
+                   kOfItsOwn = 16 * 1024;  // the latter bounds a kernel's static shared memory
   if (shared > kWithoutAsking - kOfItsOwn)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (stream.enqueues()) return true;
-  cudaFuncAttributes loaded;  // CUDA loads a kernel when it is first asked for (its guide, "Lazy Loading")
+  cudaFuncAttributes loaded;  // loads the kernel, since CUDA loads lazily (CUDA programming guide, "Lazy Loading")
   cudaFuncGetAttributes(&loaded, kernel);
   return false;
 }
@@ -290,7 +290,7 @@ void launch_overlapping(device::Stream& stream, device::Grid<dim3> grid, dim3 bl
                         Arguments&&... arguments) {
   if (!waits_by_itself(kernel)) return launch(stream, grid.blocks, block, shared, kernel, arguments...);
   if (!can_launch(stream, grid.blocks, shared, kernel)) return;
-  // Kernels that want other shares of a processor's memory do not run on it at one time.
+  // Kernels that prefer different carve-outs do not run on a multiprocessor concurrently.
   constexpr size_t kMuch = 32 * 1024;
   if (shared > kMuch)
     cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
@@ -407,7 +407,7 @@ T* of_block_in_cluster(T* own, unsigned block) {
 }
 template <typename... Parameters>
 bool has_clusters(void (*)(Parameters...)) {
-  return device::emulate::warp() == 32;  // as on NVIDIA's devices
+  return device::emulate::warp() == 32;  // as on NVIDIA devices
 }
 constexpr size_t kLeastShared = 64 * 1024, kMostShared = 227 * 1024;
 using device::emulate::launch;
@@ -421,14 +421,14 @@ int64_t blocks_at_one_time(void (*)(Parameters...), int) {
 }
 #endif
 
-// Whether a block may have so many bytes of dynamic shared memory, beside the little that most kernels have in their
-// code.
+// Whether a block may have that many bytes of dynamic shared memory, plus the small static part of most kernels.
 inline bool has_shared(size_t bytes) {
   constexpr size_t kOfItsOwn = 1024;
   return bytes + kOfItsOwn <= most_shared();
 }
 
-// Whether the kernel that may be under way when the next one of launch_overlapping begins writes nothing of these.
+// Whether none of these ranges is written by the kernel that may still be running when the next launch_overlapping
+// kernel starts.
 inline bool unwritten(const device::Stream& stream, std::initializer_list<device::Stream::Bytes> all) {
   const std::vector<device::Stream::Bytes>* const before = stream.written_before();
   if (before == nullptr) return false;
@@ -448,7 +448,7 @@ __device__ inline double widen(double x) {
   return x;
 }
 
-// The sum of 32 lanes, the same in all of them, in a fixed tree; and the largest.
+// Sum of 32 lanes in a fixed tree, the same in all of them; and the maximum.
 #if KINTSUGI_ON_GPU
 template <typename T>
 __device__ T lanes_sum(T x) {
@@ -475,8 +475,8 @@ T lanes_max(T x, Place place = Place::current()) {
       x, [](T a, T b) { return b > a ? b : a; }, place);
 }
 #endif
-// That of a block of at most 1,024 threads, a multiple of 32, in all of them; `scratch`: 32 elements of shared memory,
-// which nothing else uses until all threads have returned.
+// Reduction over a block of at most 1,024 threads, a multiple of 32, the same in all of them; `scratch`: 32 elements of
+// shared memory, which nothing else may use until all threads have returned.
 template <typename T>
 __device__ T block_sum(T x, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;

@@ -1,11 +1,11 @@
-// That a machine, or this build, has no device of a kind.
+// The error for a machine or build without a device of some kind.
 #pragma once
 
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::device {
 
-// Beside other errors of opening one, as that it is too old or taken: whoever may choose looks no further.
+// Distinct from other errors of opening a device (too old, in use), so that a caller that may choose stops looking.
 class NoDevice : public base::UserError {
   using base::UserError::UserError;
 };

@@ -1,4 +1,4 @@
-// That a device, or the host beside it, does not give memory.
+// The error for device or pinned host memory that cannot be allocated.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::device {
 
-// Of the device, what Device::allocate throws: what was asked for and what is free. Who knows what the memory is for
-// says that too.
+// Thrown by Device::allocate() with the requested and the free bytes. Callers that know what the memory is for add
+// that.
 class NoMemory : public base::UserError {
  public:
   explicit NoMemory(std::string said) : UserError("device", "{}", said), said_(std::move(said)) {}

@@ -14,13 +14,13 @@ namespace {
 
 constexpr const char* kModule = "kintsugi_cuda.so";
 
-// By the environment; "" if it names none.
+// The module named in the environment, or "".
 std::string named_module() {
   const char* const path = std::getenv("KINTSUGI_CUDA_MODULE");
   return path == nullptr ? "" : path;
 }
 
-// Beside the program, or one folder above it.
+// Next to the program, or one folder above it.
 std::string module_path() {
   if (const std::string path = named_module(); !path.empty()) return path;
   std::error_code ignored;
@@ -55,7 +55,7 @@ CudaModule load_module() {
   return m;
 }
 
-// Kept: it holds kernels.
+// Never unloaded: it holds kernels.
 const CudaModule& cuda_module() {
   static const CudaModule module = load_module();
   return module;
@@ -77,7 +77,7 @@ const Found& find_device(std::string_view kind) {
       if (cuda_module().count() == 0) return {};
       cuda_module().suits(0);
       return {.usable = true};
-    } catch (const NoDevice&) {  // `kintsugi devices` says why
+    } catch (const NoDevice&) {  // `kintsugi devices` reports the reason
       return {};
     } catch (const base::UserError& error) {
       return {.why_not = error.what()};
@@ -89,7 +89,7 @@ const Found& find_device(std::string_view kind) {
 int device_of_rank(std::string_view kind, int local_rank) {
   if (kind != "cuda") return 0;
   const int count = cuda_module().count();
-  if (count == 1) return 0;  // the only one, or the one that this rank is shown
+  if (count == 1) return 0;  // the only one, or the one visible to this rank
   if (local_rank < count) return local_rank;
   throw base::UserError("device",
                         "this machine has {} devices, and this is rank {} of those that run on it, counted from 0: "

@@ -24,7 +24,7 @@ class EmulatedTimings : public Timings {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::shared_ptr<std::vector<Clock::time_point>> times_;  // shared with work that is not done yet
+  std::shared_ptr<std::vector<Clock::time_point>> times_;  // shared with pending work
 };
 
 }  // namespace

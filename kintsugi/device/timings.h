@@ -1,4 +1,4 @@
-// When a stream came to points of its work.
+// Times at which a stream reaches points of its work.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ class Timings {
  public:
   virtual ~Timings() = default;
 
-  // Enqueued: the stream notes the time when it comes there. Each point once, until all are passed; not in a capture.
+  // Enqueues a time stamp. Each point once, until all have been used; not in a capture.
   virtual void mark(Stream& stream, size_t point) = 0;
-  // Nanoseconds from one point to another, negative where that was the first to be passed. The stream was synchronized
-  // since.
+  // Nanoseconds from one point to another, negative if `to` was reached first. Requires that the stream has been
+  // synchronized since.
   virtual int64_t between(size_t from, size_t to) = 0;
 };
 
-// Points 0 to `points` - 1. They outlive neither the device nor its streams.
+// Points 0 to `points` - 1. The device and its streams must outlive the result.
 std::unique_ptr<Timings> make_timings(Device& device, size_t points);
 
-// The entry function of the module for CUDA.
-using MakeTimings = Timings*(size_t points);  // the caller owns them
+// Entry function of the CUDA module.
+using MakeTimings = Timings*(size_t points);  // the caller owns the result
 inline constexpr const char* kMakeTimings = "kintsugi_timings_1";
 
 }  // namespace kintsugi::device

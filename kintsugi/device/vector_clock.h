@@ -1,4 +1,5 @@
-// What one of several that go on beside each other knows to be done of each (Lamport 1978; Mattern 1989, section 4).
+// Vector clocks (Lamport 1978; Mattern 1989, section 4): what one of several concurrent streams knows of the progress
+// of each.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 
 namespace kintsugi::device {
 
-// By stream: how many of its pieces of work are known to be done.
+// [stream]: number of its pieces of work known to have completed.
 class VectorClock {
  public:
   uint64_t of(size_t stream) const { return stream < ticks_.size() ? ticks_[stream] : 0; }
@@ -20,7 +21,7 @@ class VectorClock {
     if (ticks_.size() < other.ticks_.size()) ticks_.resize(other.ticks_.size());
     for (size_t s = 0; s < other.ticks_.size(); ++s) ticks_[s] = std::max(ticks_[s], other.ticks_[s]);
   }
-  // Whether joining it would add nothing.
+  // Whether joining `other` would add nothing.
   bool knows(const VectorClock& other) const {
     for (size_t s = 0; s < other.ticks_.size(); ++s)
       if (of(s) < other.ticks_[s]) return false;

@@ -1,4 +1,4 @@
-// Every call of NVIDIA's runtime goes through this.
+// Checks the result of every CUDA runtime call.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::device {
 
-// UserError, with what helps, unless it succeeded. `what` reads on after "the device failed ".
+// Throws UserError, with advice, on failure. `what` continues the phrase "the device failed ".
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   const std::string_view advice = advice_for(error);

@@ -1,4 +1,4 @@
-// NVIDIA's runtime behind the interface of devices.
+// The device interface over NVIDIA's runtime.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ class PinnedMemory : public Memory {
   ~PinnedMemory() override { cudaFreeHost(data_); }
 };
 
-// Looks often at first, since most waits are short.
+// Polls often at first, since most waits are short.
 template <typename Query>
 void wait_until(const Query& query, const std::function<void()>& meanwhile) {
   constexpr std::chrono::microseconds kMost{1000};
@@ -121,7 +121,7 @@ class CudaStream : public Stream {
   cudaStream_t handle_ = nullptr;
 };
 
-// No device can be used.
+// Reports that no device can be used.
 [[noreturn]] void refuse(cudaError_t error) {
   int driver = 0;
   cudaDriverGetVersion(&driver);
@@ -215,7 +215,7 @@ class CudaDevice : public Device {
     if (bytes > 0) {
       const cudaError_t error = cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable);
       if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();  // the run may do without it
+        cudaGetLastError();  // optional: the run can do without it
         throw base::UserError("device", "the host gives no more memory that can be pinned: {} are asked for",
                               base::format_bytes(static_cast<uint64_t>(bytes)));
       }
@@ -229,7 +229,7 @@ class CudaDevice : public Device {
   void* symbol(const char* name) override { return dlsym(module_, name); }
 
  private:
-  // Bytes of the card that are in use, by whatever process, as the driver says.
+  // Bytes in use on the device by all processes, according to the driver.
   std::optional<int64_t> used() const {
     char bus[32] = {};
     return cudaDeviceGetPCIBusId(bus, sizeof bus, number_) == cudaSuccess ? nvml_used(bus) : std::nullopt;

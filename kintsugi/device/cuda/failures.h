@@ -1,4 +1,4 @@
-// What a failure of an NVIDIA device means, and what helps: the end of the line that says it.
+// Meaning of NVIDIA device failures and what to do about them: the end of the error message.
 #pragma once
 
 #include <driver_types.h>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::device {
 
-// "" for an error of which there is no more to say. What was saved is whole after each: a run goes on with --resume.
+// "" if there is nothing to add. All saved checkpoints stay valid: a run continues with --resume.
 inline std::string_view advice_for(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:
@@ -50,7 +50,7 @@ inline std::string_view advice_for(cudaError_t error) {
   }
 }
 
-// The oldest generation that is compiled for has bf16 on its matrix units.
+// The oldest supported compute capability: the first with bf16 tensor cores.
 inline constexpr int kOldestMajor = 8;
 
 }  // namespace kintsugi::device

@@ -1,4 +1,4 @@
-// The part of NVIDIA's management library that is used; it comes with the driver, and is loaded when it is there.
+// The part of NVIDIA's management library (NVML) that is used; it comes with the driver, and is loaded if present.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::device {
 
-// Bytes of the card at that place on the bus that are in use. None where the library does not say.
+// Bytes in use on the device at that PCI bus id; nothing if NVML does not report it.
 inline std::optional<int64_t> nvml_used(const char* bus) {
   struct Memory {  // nvmlMemory_t
     unsigned long long total, free, used;

@@ -1,5 +1,4 @@
-// Ranges of NVTX, which Nsight Systems and Nsight Compute show: its header finds the profiler, if one started this
-// program.
+// NVTX ranges, shown by Nsight Systems and Nsight Compute: the header finds the profiler that started this program.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +11,7 @@
 
 namespace kintsugi::device {
 
-// Null where no profiler looks on: it names itself in NVTX_INJECTION64_PATH. KINTSUGI_NVTX=1 asks for them anyway.
+// Null unless a profiler is attached (NVTX_INJECTION64_PATH is set) or KINTSUGI_NVTX=1 requests ranges.
 inline Ranges* nvtx_ranges() {
 #if __has_include(<nvtx3/nvToolsExt.h>)
   class NvtxRanges : public Ranges {

@@ -1,4 +1,4 @@
-// Events that note the time.
+// CUDA events with timing.
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ class CudaTimings : public Timings {
   void mark(Stream& stream, size_t point) override {
     check(cudaEventRecord(events_.at(point), static_cast<cudaStream_t>(stream.native())), "to record an event");
   }
-  // Milliseconds in fp32: of a second, 60 ns.
+  // CUDA reports milliseconds in fp32: a resolution of 60 ns at one second.
   int64_t between(size_t from, size_t to) override {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, events_.at(from), events_.at(to)), "to say when it was done");

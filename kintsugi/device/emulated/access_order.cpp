@@ -13,7 +13,7 @@ size_t AccessOrder::number_of(std::string_view name) {
   return numbers_.emplace(name, names_.size() - 1).first->second;
 }
 
-// What is known of the bytes around `at` becomes two entries.
+// Splits the entry that contains `at` in two.
 void AccessOrder::cut(uintptr_t at) {
   auto after = memory_.upper_bound(at);
   if (after == memory_.begin()) return;

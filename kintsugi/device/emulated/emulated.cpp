@@ -29,7 +29,7 @@
 namespace kintsugi::device {
 namespace {
 
-// KINTSUGI_EMULATE: faults and their numbers, with blanks between.
+// KINTSUGI_EMULATE: faults with their numbers, separated by blanks.
 std::map<std::string, int64_t> read_faults() {
   constexpr std::array<std::string_view, 5> kNames = {"memory", "pinned", "launches", "fails_after", "hangs_after"};
   const char* const text = std::getenv("KINTSUGI_EMULATE");
@@ -55,14 +55,14 @@ std::optional<int64_t> fault(const std::string& name) {
   return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
-// What all emulated devices of the process share. A thread that waits does the work of any stream, so the lock is held
-// while kernels run.
+// State shared by all emulated devices of the process. A waiting thread executes the work of any stream, so the lock is
+// held while kernels run.
 struct Shared {
   std::recursive_mutex mutex;
   AccessOrder order;
   emulate::Waits waits;
   int64_t left_out = -1;
-  uint64_t enqueued = 0;  // outside of captures
+  uint64_t enqueued = 0;  // outside captures
   emulate::Allocated allocated;
   bool logs = false;
   std::map<size_t, std::vector<std::string>> log;  // by stream
@@ -73,12 +73,12 @@ struct Shared {
   void note(size_t stream, std::string_view what) {
     if (logs) log[stream].emplace_back(what);
   }
-  // Nothing is done any more.
+  // Whether execution has stopped.
   bool hangs() {
     const std::lock_guard lock(mutex);
     return hangs_after && *hangs_after < 0;
   }
-  // Whether a wait happens.
+  // Counts a wait, and returns whether it happens.
   bool waits_now(bool known) {
     if (known) ++waits.known;
     return waits.all++ != left_out;
@@ -86,11 +86,11 @@ struct Shared {
 };
 
 Shared& shared() {
-  static auto* all = new Shared();  // to the end: memory may be freed by static values
+  static auto* all = new Shared();  // never destroyed: static values may free memory at exit
   return *all;
 }
 
-// Around what is done without the lock, by who has it once.
+// Releases the lock, held once by this thread, for a scope.
 struct Unlocked {
   Unlocked() { shared().mutex.unlock(); }
   ~Unlocked() { shared().mutex.lock(); }
@@ -98,7 +98,7 @@ struct Unlocked {
   Unlocked& operator=(const Unlocked&) = delete;
 };
 
-// What this thread of the host knows to be done.
+// What this host thread knows to have completed.
 struct Host {
   size_t stream = 0;
   VectorClock clock;
@@ -110,14 +110,14 @@ Host& host() {
   return own;
 }
 
-// CUDA fails, and ends the capture, where the thread that captures looks at what was enqueued before.
+// CUDA fails and invalidates the capture if the capturing thread queries earlier work.
 void require_no_capture() {
   if (host().captures) throw base::UserError("device", "a thread that captures looks at what was enqueued before");
 }
 
 class HostMemory : public Memory {
  public:
-  // `counted` is its kind in `allocated`.
+  // `counted`: the member of `allocated` that counts it.
   HostMemory(int64_t bytes, int64_t emulate::Allocated::*counted)
       : Memory(map(bytes, counted), bytes), counted_(counted) {
     if (data_ == nullptr) return;
@@ -127,7 +127,7 @@ class HostMemory : public Memory {
   }
   ~HostMemory() override {
     if (data_ == nullptr) return;
-    while (shared().hangs()) std::this_thread::sleep_for(std::chrono::seconds(1));  // as vendors' runtimes do
+    while (shared().hangs()) std::this_thread::sleep_for(std::chrono::seconds(1));  // as vendor runtimes do
     const std::lock_guard lock(shared().mutex);
     base::if_memory_lasts([this] { shared().order.forget(data_, bytes_); });
     shared().allocated.*counted_ -= bytes_;
@@ -155,7 +155,7 @@ class HostMemory : public Memory {
     if (data == nullptr) refuse(0);
     return data;
   }
-#if defined(__SANITIZE_ADDRESS__)  // which sees what is beside memory of the heap
+#if defined(__SANITIZE_ADDRESS__)  // which only knows the surroundings of heap memory
   static std::byte* take(int64_t bytes) {
     void* data = nullptr;
     if (::posix_memalign(&data, 256, static_cast<size_t>(bytes)) != 0) return nullptr;
@@ -180,13 +180,13 @@ class HostMemory : public Memory {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// The work of a stream. It outlives the stream where others wait for it.
+// The work of a stream. Outlives the stream while others wait for it.
 struct Queue {
   std::deque<std::function<void()>> waiting;
   uint64_t enqueued = 0, done = 0;
   bool runs = false;
 
-  // By a thread of the host, with the lock held once. What cannot be done yet is tried again while others go on.
+  // Called by a host thread that holds the lock once. Work that is not ready is retried while others proceed.
   void finish(uint64_t number, const std::function<void()>& meanwhile = {}) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
     while (true) {
@@ -202,7 +202,7 @@ struct Queue {
     }
   }
 
-  // Requires the lock. Nothing is left to do once the stream has ended.
+  // Requires the lock. Does nothing once the stream has ended.
   void run_until(uint64_t number) {
     while (done < number && !waiting.empty()) {
       if (shared().fails_after && --*shared().fails_after < 0)
@@ -227,7 +227,7 @@ struct Queue {
 
 class EmulatedStream;
 
-// A piece of what is captured: of which stream, in the order in which it was enqueued. One of the rest is set.
+// A piece of captured work: its stream, in enqueue order, and exactly one of the other members.
 struct Kept {
   struct Announced {
     std::string what;
@@ -236,20 +236,20 @@ struct Kept {
   size_t stream = 0;
   std::optional<Announced> announced = {};
   std::function<void()> act = {};
-  std::function<void(Stream&)> each = {};             // to be called with the stream in whose place it is launched
+  std::function<void(Stream&)> each = {};             // called with the stream that replaces it at launch
   std::optional<size_t> recorded = {}, awaited = {};  // events of the capture
 };
 
-// What is captured. Stream 0 is that in which it began.
+// A capture. Stream 0 is the one in which it began.
 struct Recording {
   std::vector<Kept> kept;
-  std::vector<EmulatedStream*> streams;  // null: it has ended
-  std::vector<VectorClock> known;        // by stream: what it comes after
+  std::vector<EmulatedStream*> streams;  // null: the stream has ended
+  std::vector<VectorClock> known;        // [stream] what it follows
   std::vector<VectorClock> events;
-  uint64_t before = 0;  // enqueued outside of captures when it began
+  uint64_t before = 0;  // enqueued outside captures when it began
 };
 
-// Done once its stream has done all that was enqueued before it was recorded.
+// Done once its stream has executed all work enqueued before it was recorded.
 class EmulatedEvent : public Event {
  public:
   bool done() override {
@@ -272,8 +272,8 @@ class EmulatedEvent : public Event {
   std::shared_ptr<Queue> queue;
   uint64_t number = 0;
   VectorClock clock;
-  std::shared_ptr<Recording> recording;  // within which it was recorded
-  size_t place = 0;                      // in its events
+  std::shared_ptr<Recording> recording;  // in which it was recorded
+  size_t place = 0;                      // index in its events
 };
 
 class EmulatedStream : public Stream {
@@ -388,7 +388,7 @@ class EmulatedStream : public Stream {
 
  private:
   void join(std::shared_ptr<Recording> recording) {
-    // No vendor's runtime says so, but a launch of what is captured would lack that work.
+    // Vendor runtimes do not report this, but a launch of the capture would lack that work.
     base::require(last_ <= recording->before, "device",
                   "a stream becomes part of a capture after it has worked outside of it meanwhile");
     recording_ = std::move(recording);
@@ -411,7 +411,7 @@ class EmulatedStream : public Stream {
     clock_.join(e.clock);
     add([queue = e.queue, number = e.number] { queue->run_until(number); });
   }
-  // As a vendor's runtime, for which each of these is an error.
+  // Each of these is an error in vendor runtimes too.
   void follow_within(const EmulatedEvent& e) {
     if (!recording_ && e.recording->streams[0] && e.recording->streams[0]->recording_ == e.recording) join(e.recording);
     base::require(recording_ != nullptr, "device", "what was captured is waited for outside of its capture");
@@ -424,11 +424,11 @@ class EmulatedStream : public Stream {
   VectorClock clock_;
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   std::shared_ptr<Recording> recording_;  // that this stream is part of
-  size_t place_ = 0;                      // in its streams
-  uint64_t last_ = 0;                     // of all that is enqueued outside of captures
+  size_t place_ = 0;                      // index in its streams
+  uint64_t last_ = 0;                     // of all work enqueued outside captures
 };
 
-// Has streams and events of its own, but for stream 0.
+// Has its own streams and events, except for stream 0.
 class EmulatedGraph : public Graph {
  public:
   std::vector<Kept> kept;

@@ -1,13 +1,13 @@
-// A device without a device: its memory is the host's, and a stream does its work as late as it may, when somebody
-// waits for it. So what was not waited for is not there, as on a real one. And any two accesses to the same memory must
-// have an order by streams and events, or the second is an error that names both; see access_order.h.
+// An emulated device: its memory is host memory, and a stream does its work as late as possible, when a thread waits
+// for it. Results that nobody waited for are therefore missing, as on a real device. Any two accesses to the same
+// memory must be ordered by streams and events; otherwise the second is an error that names both; see access_order.h.
 //
-// Streams of several threads may wait for each other. All of them share one lock.
+// Streams of several threads may wait for each other. All share one lock.
 //
-// KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes of its memory;
-// "pinned=N", of pinned memory of the host; "launches=N", after N kernels none is launched any more; "fails_after=N",
-// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus;
-// "hangs_after=N", after N nothing is done any more, and nobody told, as of a kernel that never ends.
+// KINTSUGI_EMULATE in the environment injects failures for tests: "memory=N" limits device memory to N bytes;
+// "pinned=N" limits pinned host memory; "launches=N" rejects launches after N kernels; "fails_after=N" makes every wait
+// an error after N pieces of work, as of a device that fell off the bus; "hangs_after=N" silently stops work after N
+// pieces, as of a kernel that never ends.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,22 @@ std::unique_ptr<Device> emulated_device();
 
 namespace emulate {
 
-// For tests: the bytes that all emulated devices of the process gave and were not given back.
+// For tests: live bytes allocated by all emulated devices of the process.
 struct Allocated {
   int64_t device = 0, pinned = 0;
 };
 Allocated allocated();
 
-// For tests: the waits for events, of streams and of the host, since the start (of what is captured once, not at each
-// launch); those that waited for nothing that was not known to be done; and the one that is left out, counted from the
-// start (-1: none).
+// For tests: the number of waits for events, by streams and by the host, since the start (captured waits count once,
+// not per launch); how many were redundant; and the index of a wait to suppress, from the start (-1: none).
 struct Waits {
   int64_t all = 0, known = 0;
 };
 Waits waits();
 void leave_out_wait(int64_t number);
 
-// For tests: from start_log() to take_log(), what each stream is given, in the order in which streams were made: what
-// kernels and copies announce, and "launch", "record" and "wait".
+// For tests: records, from start_log() to take_log(), what each stream is given, in the order in which streams were
+// created: the announcements of kernels and copies, and "launch", "record" and "wait".
 void start_log();
 std::vector<std::vector<std::string>> take_log();
 

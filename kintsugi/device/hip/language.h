@@ -1,5 +1,6 @@
-// What kernels for AMD's devices need of the compiler, without ROCm: clang -x hip -nogpuinc -nogpulib knows the
-// intrinsics, and this header gives them CUDA's names. Lanes exchange in groups of 32, so a wave of 64 is two of them.
+// What kernels for AMD devices need from the compiler, without ROCm: clang -x hip -nogpuinc -nogpulib provides the
+// intrinsics, and this header gives them CUDA's names. Lanes exchange in groups of 32, so a wavefront of 64 is two
+// groups.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct dim3 {
   unsigned x, y, z;
 };
 
-// Of HIP's runtime, which is there when a module is made.
+// From HIP's runtime, which is linked when the module is built.
 extern "C" int hipLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
                                void* stream);
 
@@ -50,17 +51,17 @@ __device__ __forceinline__ Index threads() {
   return {__builtin_amdgcn_workgroup_size_x(), __builtin_amdgcn_workgroup_size_y(),
           __builtin_amdgcn_workgroup_size_z()};
 }
-__device__ __forceinline__ Index blocks() {  // the grid is counted in threads
+__device__ __forceinline__ Index blocks() {  // HIP counts the grid in threads
   const Index of = threads();
   return {__builtin_amdgcn_grid_size_x() / of.x, __builtin_amdgcn_grid_size_y() / of.y,
           __builtin_amdgcn_grid_size_z() / of.z};
 }
 
-// Of the wave.
+// Within the wavefront.
 __device__ __forceinline__ int own_lane() {
   return static_cast<int>(__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)));
 }
-// What the lane with that number in the group of 32 gives.
+// The value given by that lane of the group of 32.
 template <typename T>
 __device__ __forceinline__ T from_lane(T x, int lane) {
   static_assert(sizeof(T) % 4 == 0);
@@ -104,7 +105,7 @@ __device__ __forceinline__ T shuffle_down(T x, int by) {
 __device__ __forceinline__ int count_bits(uint32_t bits) {
   return __builtin_popcount(bits);
 }
-// Lanes of a wave are in step: what is ordered is memory.
+// Lanes of a wavefront run in lockstep: only memory needs ordering.
 __device__ __forceinline__ void warp_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
   __builtin_amdgcn_wave_barrier();
@@ -117,7 +118,7 @@ __device__ __forceinline__ uint32_t lanes_equal(int x) {
 __device__ __forceinline__ int atomic_add(int* to, int by) {
   return __atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
-// There is no copy beside the arithmetic: it is done when it begins.
+// No asynchronous copies: a copy is done when issued.
 constexpr bool kCopiesBeside = false;
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
   __builtin_memcpy(__builtin_assume_aligned(shared, 16), __builtin_assume_aligned(global, 16), 16);
@@ -126,11 +127,11 @@ __device__ __forceinline__ void copy_async_commit() {}
 template <int kNewest>
 __device__ __forceinline__ void copy_async_wait() {}
 
-// No kernel begins before the one before it has ended.
+// Kernels never overlap.
 __device__ __forceinline__ void wait_for_kernels_before() {}
 __device__ __forceinline__ void let_next_begin() {}
 
-// There are no clusters.
+// No clusters.
 template <typename... Parameters>
 bool has_clusters(void (*)(Parameters...)) {
   return false;
@@ -146,7 +147,7 @@ constexpr size_t kLeastShared = 64 * 1024, kMostShared = kLeastShared;
 constexpr size_t most_shared() {
   return kMostShared;
 }
-// Of those that take the most registers, on an MI200.
+// For kernels with the maximum number of registers, on an MI200.
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
   return 110 * 8;

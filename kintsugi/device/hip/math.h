@@ -1,5 +1,5 @@
-// Functions of CUDA's language for AMD's devices, without ROCm's library: what the backend of clang knows, and by
-// polynomials erf and tanh, and in fp64 log and cos.
+// CUDA's math functions for AMD devices, without ROCm's library: clang builtins, and polynomials for erf and tanh, and
+// for log and cos in fp64.
 #pragma once
 
 #define KINTSUGI_MATH_(T, name, ...)         \
@@ -14,7 +14,7 @@ KINTSUGI_MATH_(float, log2f(float x), __builtin_log2f(x))
 KINTSUGI_MATH_(float, sqrtf(float x), __builtin_sqrtf(x))
 KINTSUGI_MATH_(double, sqrt(double x), __builtin_sqrt(x))
 KINTSUGI_MATH_(float, rsqrtf(float x), 1.0f / __builtin_sqrtf(x))
-KINTSUGI_MATH_(float, sinf(float x), __builtin_sinf(x))  // of less than a turn: rotary reduces what it asks for
+KINTSUGI_MATH_(float, sinf(float x), __builtin_sinf(x))  // less than one turn: rotary reduces its arguments
 KINTSUGI_MATH_(float, cosf(float x), __builtin_cosf(x))
 KINTSUGI_MATH_(float, fabsf(float x), __builtin_fabsf(x))
 KINTSUGI_MATH_(float, fabs(float x), __builtin_fabsf(x))
@@ -24,7 +24,7 @@ KINTSUGI_MATH_(float, fmaxf(float x, float y), __builtin_fmaxf(x, y))
 KINTSUGI_MATH_(float, fmaf(float x, float y, float z), __builtin_fmaf(x, y, z))
 #undef KINTSUGI_MATH_
 
-// x^n for a count n.
+// x^n for an integer n >= 0.
 static __device__ __forceinline__ double pow(double x, double n) {
   double power = 1;
   for (auto left = static_cast<uint64_t>(n); left > 0; left /= 2, x *= x)
@@ -32,8 +32,8 @@ static __device__ __forceinline__ double pow(double x, double n) {
   return power;
 }
 
-// Of normal numbers: x = m 2^e with m from sqrt(1/2) to sqrt(2), and log m = 2 (s + s^3/3 + s^5/5 + ...) with s =
-// (m - 1) / (m + 1), which is at most 0.172; ln 2 is in two parts, of which the first times e has no rounding.
+// For normal numbers: x = m 2^e with m in [sqrt(1/2), sqrt(2)], and log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m -
+// 1) / (m + 1), |s| <= 0.172; ln 2 is split in two parts, so that e times the first is exact.
 static __device__ __forceinline__ double log(double x) {
   const auto bits = __builtin_bit_cast(uint64_t, x) - 0x3FE6A09E667F3BCDull;
   const double m = __builtin_bit_cast(double, (bits & 0x000FFFFFFFFFFFFFull) + 0x3FE6A09E667F3BCDull);
@@ -45,7 +45,7 @@ static __device__ __forceinline__ double log(double x) {
   return __builtin_fma(e, 0x1.62e42fefa3800p-1, __builtin_fma(e, 0x1.ef35793c76730p-45, r));
 }
 
-// Of less than some turns: what is left of a quarter of a turn by the series of cos and sin.
+// For a few turns at most: reduces to a quarter turn, then uses the series of cos and sin.
 static __device__ __forceinline__ double cos(double x) {
   const double quarters = __builtin_floor(__builtin_fma(x, 0x1.45f306dc9c883p-1, 0.5));
   const double r = __builtin_fma(-quarters, 0x1.1a62633145c07p-54, __builtin_fma(-quarters, 0x1.921fb54442d18p+0, x));
@@ -58,8 +58,8 @@ static __device__ __forceinline__ double cos(double x) {
   return quarter == 1 || quarter == 2 ? -sum : sum;
 }
 
-// Within 2e-7. Below 1 the power series, 2 / sqrt(pi) times the sum of (-1)^n x^(2n+1) / (n! (2n+1)); above it 1 -
-// erfc, as the processor's kernels have it (GeluErf in kernels/cpu/activation-inl.h).
+// Error below 2e-7. Below 1 the power series, 2 / sqrt(pi) times the sum of (-1)^n x^(2n+1) / (n! (2n+1)); above it 1 -
+// erfc, as the CPU kernels compute it (GeluErf in kernels/cpu/activation-inl.h).
 static __device__ __forceinline__ float erff(float x) {
   const float a = __builtin_fabsf(x), s = x * x;
   if (a < 1) {
@@ -76,7 +76,7 @@ static __device__ __forceinline__ float erff(float x) {
   return __builtin_copysignf(1 - t * __builtin_expf(__builtin_fmaf(-a, a, p)), x);
 }
 
-// Within 2e-7. Near 0 by Lambert's continued fraction, cut after five steps.
+// Error below 2e-7. Near 0, Lambert's continued fraction with five terms.
 static __device__ __forceinline__ float tanhf(float x) {
   const float a = __builtin_fabsf(x), s = x * x;
   if (a > 0.55f) return __builtin_copysignf(1 - 2 / (__builtin_expf(2 * a) + 1), x);
