@@ -17,7 +17,7 @@ namespace {
 using samples::Part;
 using samples::Parts;
 
-// What an input has of each sample.
+// The part of an input: its type and shape per sample.
 Part part_of(const program::Buffer& input) {
   Part part = {.name = input.input, .dtype = input.type.dtype};
   for (const tensor::Dim& dim : input.whole)
@@ -31,7 +31,7 @@ std::string listed(const Parts& parts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// One element of padding in its dtype: the first bytes.
+// One padding element in its dtype: the first bytes.
 std::array<std::byte, 8> padding_of(tensor::DType dtype, double value) {
   std::array<std::byte, 8> bytes = {};
   const auto put = [&](auto x) { std::ranges::copy(std::as_bytes(std::span(&x, 1)), bytes.begin()); };

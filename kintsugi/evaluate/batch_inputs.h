@@ -1,4 +1,4 @@
-// From a batch to the inputs of a program.
+// Maps a batch to the inputs of a program.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace kintsugi::evaluate {
 
-// InternalError unless a step of the programs of all stages reads `parts`: each input is a part, with its type and the
-// shape of a sample, and each part that is not optional is an input.
+// Throws InternalError unless a step of the programs of all stages reads `parts`: each input is a part, with its type
+// and the shape of a sample, and each non-optional part is an input.
 void require_inputs(std::span<const program::Program> stages, program::Step step, const samples::Parts& parts);
 
-// Sets the inputs of this stage to a batch that begins at row `first` of the micro-batch. Parts that only other stages
-// read are left out.
+// Sets the inputs of this stage to a batch that begins at row `first` of the micro-batch. Skips parts that only other
+// stages read.
 void set_inputs(const run::Executor::Inputs& inputs, const samples::BatchView& batch, int64_t first);
 
 }  // namespace kintsugi::evaluate

@@ -1,5 +1,5 @@
-// A model loaded from a checkpoint or a Hugging Face folder, on the ranks that share it: its configuration, tokenizer
-// and weights.
+// A model loaded from a checkpoint or a Hugging Face folder on the ranks that share it: configuration, tokenizer and
+// weights.
 #pragma once
 
 #include <filesystem>
@@ -18,20 +18,20 @@
 
 namespace kintsugi::evaluate {
 
-// One rank of a layout. All ranks of `world` construct theirs and call its functions together; an error of one is
-// thrown by all.
+// One rank of a layout. Construct it and call its functions collectively on all ranks of `world`; if one rank fails,
+// all throw.
 class CheckpointModel {
  public:
-  // `path` is a checkpoint's folder, a run's, whose newest complete checkpoint is loaded, or a Hugging Face folder.
-  // `dtype`: of weights and computation; empty: that of training.
+  // `path` is a checkpoint folder, a run folder, whose newest complete checkpoint is loaded, or a Hugging Face folder.
+  // `dtype` is the type of weights and computation; empty: as in training.
   CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
                   const std::string& dtype = {});
 
-  // An executor of this rank's stage for graphs over the checkpoint's weights, with this rank's part of the weights
-  // loaded. UserError if the plan does not fit the model.
+  // Returns an executor of this rank's stage for graphs over the checkpoint's weights, with this rank's shards loaded.
+  // Throws UserError if the plan does not fit the model.
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs);
 
-  // Whether texts can be generated in slots (evaluate/slots.h): the kernels know rows with positions of their own.
+  // Whether texts can be generated in slots (evaluate/slots.h), which takes kernels that support a position per row.
   bool has_slots() const { return kernels_->has("attention_at"); }
 
   comm::Communicator& all() { return *all_; }
@@ -40,9 +40,9 @@ class CheckpointModel {
   const config::Settings& settings() const { return settings_; }         // with [parallel] and dtype as given
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   bool made_elsewhere() const { return saved_.made_elsewhere; }
-  const std::vector<std::string>& notes() const { return saved_.notes; }  // on what was passed over
+  const std::vector<std::string>& notes() const { return saved_.notes; }  // on what was skipped
   const std::string& tokenizer_json() const { return saved_.tokenizer; }
-  // Axes whose ranks repeat each other's work in what was loaded last.
+  // Axes along which what was last loaded is replicated.
   const std::vector<std::string>& repeated() const { return repeated_; }
 
  private:

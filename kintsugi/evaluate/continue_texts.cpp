@@ -14,7 +14,7 @@ class Pass {
   Pass(run::Executor& executor, comm::Communicator& all, const Continuation& how)
       : executor_(executor), how_(how), draws_(executor, kStep, &all) {}
 
-  // Reads `read` tokens of each text, and draws the next of those that have no more.
+  // Reads `read` tokens of each text, and samples the next token of texts with no more.
   void run(std::vector<Text>& texts, size_t read) {
     feed(texts, read);
     const std::vector<int32_t> next = draws_.draw(kStep, texts, read, how_.sample);

@@ -1,4 +1,4 @@
-// Texts that are continued by the list `sample` of a training program: by the weights as they are between two steps.
+// Continues texts with the list `sample` of a training program, using the weights between two steps.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace kintsugi::evaluate {
 
 struct Continuation {
-  int64_t length = 0;               // tokens at most
-  int64_t window = 0;               // tokens that the list reads of each text
+  int64_t length = 0;               // maximum number of tokens
+  int64_t window = 0;               // tokens of each text that the list reads
   std::optional<int32_t> end = {};  // the id that ends a text
   SampleOptions sample = {};
 };
 
-// The ids that follow each prompt (none is empty), the end left out, on every rank. One pass makes a token of each
-// text: it reads the last `window` tokens of all, and what one text has more than another at the beginning is read, not
-// drawn. Each text draws from a stream of its own, by its place. Before each pass goes_on(passes done, passes at most),
-// which all ranks answer alike; nothing if it says no.
+// Returns the ids that follow each (nonempty) prompt, without the end id, on every rank. A pass makes one token per
+// text from the last `window` tokens of each; where prompts differ in length, the excess of the longer ones is read
+// rather than sampled. Each text samples from a stream of its own, by its index. Calls goes_on(passes done, maximum
+// passes) before each pass, which must return the same on all ranks; returns nothing if it returns false.
 std::optional<std::vector<std::vector<int32_t>>> continue_texts(run::Executor& executor, comm::Communicator& all,
                                                                 std::span<const std::vector<int32_t>> prompts,
                                                                 const Continuation& how,

@@ -12,7 +12,7 @@ namespace kintsugi::evaluate {
 
 namespace {
 
-// The fewest of the ids, the most likely first, whose probabilities add up to top_p of the sum over all of them.
+// Keeps the smallest set of the most likely ids whose probabilities sum to top_p of the total over `ids`.
 void keep_top_p(const Logits& logits, double scale, double top_p, std::vector<int64_t>& ids) {
   const auto before = [&](int64_t a, int64_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); };
   const auto largest = *std::ranges::min_element(ids, before);
@@ -21,7 +21,7 @@ void keep_top_p(const Logits& logits, double scale, double top_p, std::vector<in
   };
   double all = 0, sum = 0;
   for (const int64_t id : ids) all += weight(id);
-  // Nearly always a few are enough, so that not all are sorted.
+  // A few ids nearly always suffice, so avoid a full sort.
   size_t sorted = 0, kept = 0;
   while (kept < ids.size() && sum < top_p * all) {
     if (kept == sorted) {
@@ -36,7 +36,7 @@ void keep_top_p(const Logits& logits, double scale, double top_p, std::vector<in
   ids.resize(std::max<size_t>(kept, 1));
 }
 
-// Those that may be drawn, of logits that are numbers above -infinity.
+// The ids eligible for sampling, among logits above -infinity.
 std::vector<int64_t> candidates(const Logits& logits, double scale, const SampleOptions& o) {
   std::vector<int64_t> ids;
   if (o.top_k > 0 && o.top_k < logits.count) {
@@ -92,10 +92,11 @@ std::vector<float> changed_logits(const Logits& logits, const SampleOptions& o, 
 
 void require_finite(int32_t drawn, size_t tokens) {
   if (drawn != kNotFinite) return;
-  throw base::UserError("generate",
-                        "the logits after {} tokens of a text are NaN or infinity: weights are, or values exceed the dtype "
-                        "of computation; fp16 ends at 65504, --dtype fp32 or bf16 does not",
-                        tokens);
+  throw base::UserError(
+      "generate",
+      "the logits after {} tokens of a text are NaN or infinity: weights are, or values exceed the dtype "
+      "of computation; fp16 ends at 65504, --dtype fp32 or bf16 does not",
+      tokens);
 }
 
 int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
@@ -111,7 +112,7 @@ int32_t sample_next(const Logits& logits, const SampleOptions& options, std::spa
 int32_t sample(const Logits& logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
   if (options.temperature <= 0.0) return static_cast<int32_t>(kernels::cpu::most_likely(logits));
   const double scale = std::min(1 / options.temperature, 1e300);
-  // Of each number 2^30 blocks of four words.
+  // 2^30 blocks of four words per number.
   const kernels::cpu::Noise noise = {kernels::random_key(options.seed, "generate"), stream, number << 30};
   if (options.top_p < 1.0 || options.min_p > 0.0)
     return static_cast<int32_t>(kernels::cpu::draw(logits, scale, noise, candidates(logits, scale, options)));
@@ -151,7 +152,7 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
                ids = options.vocab > 0 ? static_cast<size_t>(options.vocab) : columns;
     base::require(rows == texts.size() && ids <= columns, "draw", "{} texts of {} ids have logits {}", texts.size(),
                   ids, to_string(out.shape()));
-    std::vector<float> narrow;  // of fp64
+    std::vector<float> narrow;  // converted from fp64
     if (out.dtype() == tensor::DType::f64) narrow.assign(out.as<double>().begin(), out.as<double>().end());
     const tensor::DType dtype = narrow.empty() ? out.dtype() : tensor::DType::f32;
     const std::byte* const data = narrow.empty() ? out.data : reinterpret_cast<const std::byte*>(narrow.data());

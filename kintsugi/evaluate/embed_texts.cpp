@@ -27,7 +27,7 @@ class Embedder {
     from_ = static_cast<int>(found - every.begin());
   }
 
-  // A vector of `width` for each text, on every rank.
+  // Returns a vector of `width` per text, on every rank.
   std::vector<float> embed(std::span<const std::vector<int32_t>* const> texts, Pooling pooling, size_t width) {
     std::vector<int32_t> tokens(batch_ * length_, -1), starts(batch_ * length_, 0);
     const std::vector<int32_t> types(batch_ * length_, 0);
@@ -73,7 +73,7 @@ class Embedder {
   run::Executor& executor_;
   comm::Communicator& all_;
   size_t batch_, length_;
-  int from_ = 0;  // the first rank that has the hidden states
+  int from_ = 0;  // the first rank with the hidden states
 };
 
 }  // namespace

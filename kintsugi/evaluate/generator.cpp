@@ -14,7 +14,7 @@ int64_t prompt_bucket(int64_t prompt, int64_t cache) {
 
 namespace {
 
-// The sizes that can be read from the program of one stage; other stages have other parts.
+// Sizes known from the program of one stage; other stages have other parts.
 struct Known {
   int64_t capacity = 0;  // of the caches
   int64_t batch = 0;
@@ -51,7 +51,7 @@ Generator::Generator(run::Executor& executor, comm::Communicator* all)
   base::require(capacity_ >= chunk_, "generate", "caches of {} for prompts of {}", capacity_, chunk_);
 }
 
-// `count` tokens of each text from numbers.position in the caches on; what a text does not have is padding.
+// Runs `count` tokens of each text at cache positions from numbers.position; pads missing tokens.
 void Generator::run(program::Step step, kernels::Numbers numbers, std::span<const Text> texts, int64_t count,
                     int64_t columns) {
   base::require(std::ssize(texts) == batch_, "generate", "{} texts for a program of {}", texts.size(), batch_);
@@ -64,8 +64,8 @@ void Generator::run(program::Step step, kernels::Numbers numbers, std::span<cons
   position_ = numbers.position + count;
 }
 
-// Up to `read` tokens of each text. Positions after them are padding: they write keys that the next tokens replace
-// before they are seen. A chunk that would pass the caches' end begins earlier, and reads a few tokens twice.
+// Reads up to `read` tokens of each text. Later positions are padding: they write keys that subsequent tokens overwrite
+// before they are visible. A chunk that would exceed the caches begins earlier and rereads a few tokens.
 void Generator::prefill(std::span<const Text> texts, int64_t read) {
   const int64_t total = read - first_;
   base::require(total > position_ && total <= capacity_, "generate", "{} tokens for caches of {}", total, capacity_);
@@ -75,7 +75,7 @@ void Generator::prefill(std::span<const Text> texts, int64_t read) {
   }
 }
 
-// One more token of each text.
+// Reads one more token of each text.
 void Generator::decode(std::span<const Text> texts) {
   base::require(position_ < capacity_, "generate", "the caches are full");
   run(program::Step::decode, {.position = position_, .last = 0}, texts, 1, 1);
@@ -114,7 +114,7 @@ std::span<const float> Generator::feed(int32_t token) {
   return logits();
 }
 
-// A text goes on where it does on all ranks.
+// A text continues only if it does on all ranks.
 void Generator::end_together(std::vector<int32_t>& goes_on) {
   if (!all_) return;
   const std::vector<int32_t> mine = goes_on;

@@ -1,4 +1,4 @@
-// Text from a model, token by token, with caches of keys and values.
+// Generates text token by token with key-value caches.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace kintsugi::evaluate {
 
-// Runs the lists `prefill` and `decode` of a program (models::build_generation) over as many texts as it has samples,
-// on one rank or on several that construct and call theirs together.
+// Runs the lists `prefill` and `decode` of a program (models::build_generation) on as many texts as it has samples, on
+// one rank or, called collectively, on several.
 class Generator {
  public:
-  // The executor has the weights, and must outlive the generator, as must `all`: all ranks of the program; null: one
-  // rank.
+  // The executor has the weights loaded and must outlive the generator, as must `all`: all ranks of the program; null:
+  // one rank.
   explicit Generator(run::Executor& executor, comm::Communicator* all = nullptr);
 
-  // Continues the prompts (none empty, the same on all ranks) in step: what all have is read first, and a text that has
-  // more prompt left reads its own next token while others draw theirs. next(text, id) is called with each drawn id on
-  // every rank; the text ends where it returns false on any, and the call ends with the last text. When the caches are
-  // full, the last half of each text is read again, as if it were the prompt. A text has the ids that its prompt would
-  // have alone, up to rounding, but that each text draws from a stream of its own.
+  // Continues the prompts (nonempty, identical on all ranks) in lockstep: first reads as many tokens of each as the
+  // shortest has; then a text with more prompt left reads its own next token while others sample theirs. Calls
+  // next(text, id) with each sampled id on every rank; a text ends where any rank returns false, and the call returns
+  // when all texts have ended. When the caches are full, rereads the last half of each text as if it were the prompt.
+  // Up to rounding, a text gets the ids it would get alone, except that each text samples from a stream of its own.
   void generate(std::span<const std::vector<int32_t>> prompts, const SampleOptions& options,
                 const std::function<bool(size_t text, int32_t id)>& next);
-  // The same of one text.
+  // The same for a single text.
   void generate(std::span<const int32_t> prompt, const SampleOptions& options,
                 const std::function<bool(int32_t)>& next);
 
-  // Of one text: the logits that follow it, by prefill alone; it must fit into the caches. Empty on ranks without the
-  // head.
+  // Returns the logits that follow a single text, by prefill alone; the text must fit into the caches. Empty on ranks
+  // without the head.
   std::span<const float> read(std::span<const int32_t> text);
-  // The logits that follow one more token.
+  // Returns the logits that follow one more token.
   std::span<const float> feed(int32_t token);
-  // The result of the last pass, [batch vocab]: while `next` is called, the logits that its id was chosen from.
+  // The result of the last pass, [batch vocab]: inside `next`, the logits that its id was sampled from.
   std::span<const float> logits();
 
   int64_t capacity() const { return capacity_; }  // positions that fit into the caches
@@ -54,14 +54,15 @@ class Generator {
   Draws draws_;
   int64_t batch_ = 0;
   int64_t capacity_ = 0;
-  int64_t chunk_ = 0;                            // tokens of the list `prefill`
-  int64_t first_ = 0, position_ = 0;             // of each text, the tokens from `first_` on that are in the caches
+  int64_t chunk_ = 0;                            // tokens per call of the list `prefill`
+  int64_t first_ = 0, position_ = 0;             // per text, the tokens from `first_` on that are cached
   program::Step step_ = program::Step::prefill;  // the last
   std::vector<int32_t> tokens_;                  // [batch seq]
   std::vector<float> logits_;
 };
 
-// A length for the prefill program: the power of two from 16 to 512 that holds the prompt, at most `cache`.
+// A sequence length for the prefill program: the smallest power of two from 16 to 512 that fits the prompt, at most
+// `cache`.
 int64_t prompt_bucket(int64_t prompt, int64_t cache);
 
 }  // namespace kintsugi::evaluate

@@ -13,7 +13,7 @@ namespace {
 
 constexpr program::Step kOutputList = program::Step::evaluate;
 
-// The first rank that has the outputs.
+// The first rank with the outputs.
 int rank_with_outputs(const run::Executor& executor, comm::Communicator& all) {
   const int32_t mine = executor.has_output(kOutputList, models::kOutputs) ? 1 : 0;
   std::vector<int32_t> every(static_cast<size_t>(all.size()));

@@ -1,4 +1,4 @@
-// What a model makes of images: logits of classes, or numbers.
+// The outputs of a model on images: class logits or numbers.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::evaluate {
 
-// [sample outputs...], row-major, of all samples of the source, `batch` at a time on all ranks together; the same on
-// every rank, which all call it together. `progress` is called with the number of samples that are done.
+// Returns [sample outputs...], row-major, for all samples of the source, in batches of `batch` across all ranks;
+// identical on every rank. Call collectively on all ranks. Calls `progress` with the number of samples done.
 std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::FiniteSource& source, int64_t batch,
                                       const std::function<void(int64_t)>& progress);
 

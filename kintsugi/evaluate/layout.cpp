@@ -14,7 +14,7 @@
 namespace kintsugi::evaluate {
 namespace {
 
-// Keys of [parallel] about gradients, or about what is kept from forward to backward.
+// Keys of [parallel] on gradients or saved activations.
 constexpr std::string_view kOfTraining[] = {"parallel.recompute",      "parallel.recompute_every", "parallel.offload",
                                             "parallel.offload_folder", "parallel.memory_per_rank", "parallel.wire",
                                             "parallel.keep_gathered",  "parallel.keep_logits",     "parallel.replicas"};
@@ -30,9 +30,10 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
                           base::one_line(set, 80), section);
   }
   config::Resolved layout{config::read_text("", "run.toml", models::catalog(), sets), {}};
-  layout.settings.model.layers = INT32_MAX;  // checked when the checkpoint's model is cut into stages
+  layout.settings.model.layers = INT32_MAX;  // checked when the checkpoint's model is split into stages
   config::derive_parallel(layout, cores);
-  layout.settings.model.experts = layout.settings.parallel.expert;  // those of the checkpoint's model are not known yet
+  layout.settings.model.experts =
+      layout.settings.parallel.expert;  // the checkpoint's number of experts is not known yet
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);
   for (const std::string_view key : kOfTraining)

@@ -1,5 +1,5 @@
-// How ranks share a model for evaluation and generation: [parallel] and the dtype as given now, whatever layout and
-// dtype the model was trained in.
+// How ranks share a model for evaluation and generation: by the given [parallel] and dtype, independent of those used
+// in training.
 #pragma once
 
 #include <span>
@@ -13,19 +13,19 @@
 
 namespace kintsugi::evaluate {
 
-// Settings with the [parallel] that `sets` give ("parallel.tensor=2"), by default one rank; derived and checked, with
-// warnings. `cores`: those of all ranks together. UserError "[verb] ..." for a key of another section, since those
-// come from the checkpoint.
+// Derives and checks settings with the [parallel] keys in `sets` ("parallel.tensor=2"), by default one rank; includes
+// warnings. `cores`: total over all ranks. Throws UserError "[verb] ..." for a key of another section, since those come
+// from the checkpoint.
 config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores);
 
-// The settings of a checkpoint on the ranks of `layout`, with weights and computation in `dtype`; empty: that of
+// The settings of a checkpoint for the ranks of `layout`, with weights and computation in `dtype`; empty: as in
 // training.
 config::Settings settings_now(config::Settings saved, const config::Parallel& layout, const std::string& dtype);
 
-// UserError if the plan splits the tokens of a sample, since generation makes one at a time.
+// Throws UserError if the plan splits a sample's tokens, since generation makes one token at a time.
 void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel);
 
-// The axes of the mesh along which nothing of any stage is split, so that their ranks repeat each other's work.
+// The mesh axes along which no stage splits anything, so that their ranks replicate each other's work.
 std::vector<std::string> repeated_axes(std::span<const program::Program> stages);
 
 }  // namespace kintsugi::evaluate

@@ -1,4 +1,4 @@
-// An executor for a program, which is first routed by the way in which the ranks exchange data.
+// Creates an executor for a program after routing it for the ranks' way of exchanging data.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::evaluate {
 
-// Determines how ranks on devices exchange data (comm::exchange_of), and routes the program by it (lower::route,
-// lower::place_waits). All ranks of the world call this together. Errors as of Executor.
+// Determines how ranks on devices exchange data (comm::exchange_of), and routes the program accordingly (lower::route,
+// lower::place_waits). Call collectively on all ranks of the world. Errors as for Executor.
 std::unique_ptr<run::Executor> make_executor(program::Program program, const kernels::KernelSet& kernels,
                                              base::ThreadTeam& team, run::Place place);
 

@@ -1,4 +1,4 @@
-// The mean loss of a model over a whole token file.
+// The mean loss of a model over an entire token file.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::evaluate {
 
-// The data of an evaluation: the first `samples` of a source, `batch` at a time on all ranks together, which is the
+// The data of an evaluation: the first `samples` of a source, in batches of `batch` across all ranks, which is the
 // batch of the list `evaluate`.
 struct Rows {
   int64_t samples = 0;
@@ -20,11 +20,11 @@ struct Rows {
 // The batch that `data` ranks share evenly: at most the number of samples, rounded up.
 int64_t even_batch(int64_t batch, int64_t samples, int64_t data);
 
-// Runs the list `evaluate` over the rows; each rank reads those that it needs, and gets the sum over all.
+// Runs the list `evaluate` over the rows. Each rank reads only the rows that it needs, and returns the sum over all.
 run::LossSum mean_loss(run::Executor& executor, const samples::SampleSource& source, const Rows& rows);
 
-// The same. Before each batch goes_on(rows done) is asked, which all ranks answer alike: at the first false it ends,
-// with nothing.
+// The same, but calls goes_on(rows done) before each batch, which must agree on all ranks; returns nothing at the first
+// false.
 std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const samples::SampleSource& source,
                                             const Rows& rows, const std::function<bool(int64_t)>& goes_on);
 

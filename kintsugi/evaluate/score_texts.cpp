@@ -23,7 +23,7 @@ std::vector<int64_t> choose_lengths(std::span<const int64_t> inputs, int64_t uni
   int64_t tokens = 0;
   for (const auto& [length, count] : lengths) tokens += length * count;
   const int64_t price = tokens / 32 + 1;  // of a program
-  // least[i]: of the first i lengths, if the last of them is that of a program.
+  // least[i]: minimum for the first i lengths, the last of which has a program.
   std::vector<int64_t> least(lengths.size() + 1, 0);
   std::vector<size_t> from(lengths.size() + 1, 0);
   for (size_t i = 1; i <= lengths.size(); ++i) {

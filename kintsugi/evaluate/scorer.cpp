@@ -8,7 +8,7 @@
 namespace kintsugi::evaluate {
 namespace {
 
-constexpr int32_t kPadding = -1;  // a token that is not there, and a label that is not counted
+constexpr int32_t kPadding = -1;  // missing token, uncounted label
 
 // What one stage knows of the program.
 struct Shape {

@@ -10,35 +10,35 @@
 
 namespace kintsugi::evaluate {
 
-// A text whose last `scored` tokens are predicted, each from all tokens before it.
+// A text whose last `scored` tokens are each predicted from all tokens before.
 struct ScoredText {
-  std::span<const int32_t> ids;  // at least one more than `scored`
+  std::span<const int32_t> ids;  // at least `scored` + 1
   int64_t scored = 0;
 };
 
 struct Score {
-  double log_likelihood = 0;  // the sum over the scored tokens of log p(token | tokens before it)
-  int64_t count = 0;          // scored tokens
-  bool greedy = true;         // each is the most likely token, or as likely as that
+  double log_likelihood = 0;  // the sum of log p(token | preceding tokens) over the scored tokens
+  int64_t count = 0;          // number of scored tokens
+  bool greedy = true;         // each is the most likely token, possibly tied
 };
 
-// Runs the list `evaluate` of a program of models::build_scoring. All ranks construct theirs and call it together.
+// Runs the list `evaluate` of a program from models::build_scoring. Construct and call collectively on all ranks.
 class Scorer {
  public:
   // Both must outlive it.
   Scorer(run::Executor& executor, comm::Communicator& all);
 
-  int64_t batch() const { return batch_; }  // texts of a call, at most
+  int64_t batch() const { return batch_; }  // maximum number of texts per call
   int64_t sequence() const { return sequence_; }
 
-  // A score for each text, the same on every rank. A text has at most sequence() + 1 ids.
+  // Returns a score per text, identical on every rank. A text has at most sequence() + 1 ids.
   std::vector<Score> score(std::span<const ScoredText> texts);
 
  private:
   run::Executor& executor_;
   comm::Communicator& all_;
   int64_t batch_ = 0, sequence_ = 0;
-  int from_ = 0;                          // the first rank that has the outputs
+  int from_ = 0;                          // the first rank with the outputs
   std::vector<int32_t> tokens_, labels_;  // [batch sequence]
 };
 

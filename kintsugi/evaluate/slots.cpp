@@ -9,7 +9,7 @@ namespace {
 
 using program::Step;
 
-// The sizes that can be read from the program of one stage; other stages have other parts.
+// Sizes known from the program of one stage; other stages have other parts.
 struct SlotSizes {
   int64_t capacity = 0, slots = 0, chunk = 0;
   int64_t logits = 0;  // 1: it has them
@@ -30,7 +30,7 @@ size_t common_beginning(std::span<const int32_t> a, std::span<const int32_t> b) 
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-// A text goes on where it does on all ranks.
+// A text continues only if it does on all ranks.
 void end_on_any(comm::Communicator* all, std::vector<int32_t>& goes_on) {
   if (!all || goes_on.empty()) return;
   const std::vector<int32_t> mine = goes_on;
@@ -90,7 +90,7 @@ void Slots::begin(int64_t slot, SlotText text) {
   base::require(!at(slot).active && !text.prompt.empty(), "slots", "slot {} is in use, or its prompt is empty", slot);
   Slot& s = slots_[static_cast<size_t>(slot)];
   size_t held = s.first == 0 ? common_beginning(s.cached, text.prompt) : 0;
-  held = text.score_prompt ? 0 : std::min(held, text.prompt.size() - 1);  // the last one gives the logits
+  held = text.score_prompt ? 0 : std::min(held, text.prompt.size() - 1);  // the last token produces the logits
   s.cached.resize(held);
   reused_ += static_cast<int64_t>(held);
   s.active = true;
@@ -108,8 +108,8 @@ void Slots::end(int64_t slot) {
   s.order = ++order_;
 }
 
-// The next token of each generated text, then what fits of the prompts, the oldest first: while a long one is read,
-// other texts go on.
+// Takes the next token of each text in generation, then as much of the prompts as fits, oldest first, so that other
+// texts continue while a long prompt is read.
 std::vector<Slots::Part> Slots::choose_parts() {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < size(); ++i)
@@ -174,7 +174,7 @@ std::vector<Slots::Found> Slots::step() {
   return found;
 }
 
-// Row `row` of the last pass, [vocab], on a rank that has the logits.
+// Row `row` of the last pass, [vocab], on a rank with the logits.
 std::vector<float> Slots::logits_row(const tensor::View& out, size_t row) {
   const auto vocab = static_cast<size_t>(out.shape().size("vocab"));
   std::vector<float> logits(vocab);
@@ -185,12 +185,12 @@ std::vector<float> Slots::logits_row(const tensor::View& out, size_t row) {
   return logits;
 }
 
-// What a pass has found, on every rank: the rank that has the logits draws and scores.
+// The tokens found by a pass, on every rank: the rank with the logits samples and scores.
 std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> parts) {
   struct Wanted {
     const Slot* slot;
     size_t row;       // of the logits
-    int32_t id = -1;  // -1: it is drawn
+    int32_t id = -1;  // -1: sampled
     int64_t top = -1;
   };
   std::vector<Found> found;
@@ -225,7 +225,7 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
       if (w.top < 0) continue;
       const TokenScore score = score_token(logits, id, w.top);
       *to++ = *score.log_probability;
-      for (size_t t = 0; t < static_cast<size_t>(w.top); ++t) {  // fewer where there are fewer ids
+      for (size_t t = 0; t < static_cast<size_t>(w.top); ++t) {  // fewer if there are fewer ids
         *to++ = t < score.top.size() ? score.top[t].id : -1;
         *to++ = t < score.top.size() ? score.top[t].log_probability : 0;
       }

@@ -1,6 +1,5 @@
-// Texts that a model continues at the same time, each in a slot of the caches: they begin and end independently of each
-// other, at any pass. A pass takes the next token of every text that is generated, and parts of prompts in the rows
-// that are left.
+// Continuous batching: texts generated concurrently, each in a slot of the caches, that begin and end independently at
+// any pass. A pass takes the next token of every text in generation, and parts of prompts in the remaining rows.
 #pragma once
 
 #include <cstdint>
@@ -17,63 +16,63 @@
 namespace kintsugi::evaluate {
 
 struct SlotText {
-  std::vector<int32_t> prompt;  // not empty
+  std::vector<int32_t> prompt;  // nonempty
   SampleOptions sample = {};
   uint64_t stream = 0;        // of its random numbers
-  int64_t top = -1;           // log-probabilities, with so many alternatives; -1: none
-  bool score_prompt = false;  // those of the prompt's tokens too
+  int64_t top = -1;           // log-probabilities with this many alternatives; -1: none
+  bool score_prompt = false;  // also for the tokens of the prompt
 };
 
 class Slots {
  public:
-  // Runs the lists of a program of models::build_serving. All ranks construct theirs and call its functions together,
-  // with the same arguments; `all` null: one rank. Both must outlive it.
+  // Runs the lists of a program from models::build_serving. Construct and call collectively on all ranks with equal
+  // arguments; `all` null: one rank. Both must outlive it.
   explicit Slots(run::Executor& executor, comm::Communicator* all = nullptr);
 
   int64_t size() const { return static_cast<int64_t>(slots_.size()); }
-  int64_t capacity() const { return capacity_; }  // positions of a slot
+  int64_t capacity() const { return capacity_; }  // positions per slot
   int64_t num_active() const;
   bool active(int64_t slot) const { return at(slot).active; }
 
-  // The free slot in which this prompt has the least to read: one that holds the longest beginning of it, of several
-  // the one that was used least recently. Nothing: all are in use.
+  // The free slot in which this prompt has the least left to read: the one that caches its longest prefix; among
+  // several, the least recently used. Nothing if all are in use.
   std::optional<int64_t> free_slot(std::span<const int32_t> prompt) const;
-  // The same among some slots, at least one.
+  // The same among the given slots, at least one.
   int64_t best_of(std::span<const int64_t> slots, std::span<const int32_t> prompt) const;
-  // A free slot; what it holds of the prompt's beginning is not read again, unless the prompt is scored.
+  // Begins a text in a free slot. Reuses the cached prefix of the prompt unless the prompt is scored.
   void begin(int64_t slot, SlotText text);
   void end(int64_t slot);
 
-  // A token that a pass has found, in this order for each slot: scores of the prompt's tokens from the second on, if
-  // they are asked for, then each drawn token.
+  // A token found by a pass, per slot in this order: scores of the prompt's tokens from the second on, if requested,
+  // then each sampled token.
   struct Found {
     int64_t slot = 0;
     bool of_prompt = false;
     TokenScore token;
   };
-  // One pass over all active slots, of which there must be one. When the caches of a text are full, its last half is
-  // read again, as if it were the prompt.
+  // Runs one pass over all active slots, at least one. When the caches of a text are full, rereads its last half as if
+  // it were the prompt.
   std::vector<Found> step();
 
-  int64_t tokens_reused() const { return reused_; }  // of prompts, which were in a slot
+  int64_t tokens_reused() const { return reused_; }  // prompt tokens found in slots
 
  private:
   struct Slot {
     bool active = false;
     SlotText text;
-    std::vector<int32_t> ids;     // the prompt and what was drawn
-    std::vector<int32_t> cached;  // the tokens in its caches, from position 0 on
+    std::vector<int32_t> ids;     // the prompt and the sampled ids
+    std::vector<int32_t> cached;  // the tokens in its caches, from position 0
     size_t first = 0;             // cached[0] is ids[first]
     uint64_t order = 0;           // of the last begin() or end()
 
     size_t pending() const { return ids.size() - first - cached.size(); }
     bool scores() const { return text.score_prompt && first + cached.size() + 1 < text.prompt.size(); }
   };
-  // Consecutive tokens of a slot in a pass.
+  // Consecutive tokens of a slot within a pass.
   struct Part {
     int64_t slot = 0;
     size_t row = 0, count = 0;  // rows of the batch
-    size_t from = 0;            // the first token, in ids
+    size_t from = 0;            // index of the first token in ids
     bool draws = false;
   };
 
@@ -85,7 +84,7 @@ class Slots {
 
   run::Executor& executor_;
   comm::Communicator* all_;
-  int from_ = 0;  // the first rank that has the logits
+  int from_ = 0;  // the first rank with the logits
   int64_t capacity_ = 0;
   size_t chunk_ = 0;  // rows of the lists prefill and score
   uint64_t order_ = 0;
@@ -94,9 +93,9 @@ class Slots {
   std::vector<int32_t> tokens_, text_, at_, rows_;
 };
 
-// Continues the prompts (none empty, the same on all ranks) in the slots, which are free, in their order: a text begins
-// as soon as a slot is free. next(text, id) is called with each drawn id on every rank; the text ends where it returns
-// false on any. Text i draws from stream i.
+// Continues the prompts (nonempty, identical on all ranks) in order in the slots, which must all be free: a text begins
+// as soon as a slot is free. Calls next(text, id) with each sampled id on every rank; a text ends where any rank
+// returns false. Text i samples from stream i.
 void continue_in_slots(Slots& slots, comm::Communicator* all, std::span<const std::vector<int32_t>> prompts,
                        const SampleOptions& options, const std::function<bool(size_t text, int32_t id)>& next);
 

@@ -14,7 +14,7 @@ std::string StopText::push(std::string_view text) {
     found_ = true;
     return std::exchange(held_, "").substr(0, first);
   }
-  size_t keep = 0;  // the longest end of the text that begins a stop
+  size_t keep = 0;  // the longest suffix of the text that begins a stop text
   for (const std::string& stop : stops_)
     for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n)
       if (held_.ends_with(std::string_view(stop).substr(0, n))) keep = n;

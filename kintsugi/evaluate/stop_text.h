@@ -1,4 +1,4 @@
-// The text of a generation as it is produced, up to a stop text.
+// Streams generated text up to a stop text.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace kintsugi::evaluate {
 
-// Holds back what may be the beginning of a stop text.
+// Withholds text that may be the beginning of a stop text.
 class StopText {
  public:
   explicit StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // The text that can be shown now. Empty after a stop text was found.
+  // Returns the text that is safe to show now; empty once a stop text was found.
   std::string push(std::string_view text);
-  // The rest, at the end.
+  // Returns the rest at the end.
   std::string finish();
   bool found() const { return found_; }
 

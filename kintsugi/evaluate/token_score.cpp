@@ -15,7 +15,7 @@ TokenScore score_token(std::span<const float> logits, int32_t id, int64_t top) {
   for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
   const double lse = most + std::log(sum);
   TokenScore score = {.id = id, .log_probability = static_cast<double>(logits[static_cast<size_t>(id)]) - lse};
-  // The first of equals first.
+  // Stable order of ties.
   const auto before = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x > y || (x == y && a < b);

@@ -1,4 +1,4 @@
-// The log-probability of a token by the logits before it.
+// The log-probability of a token given the logits before it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::evaluate {
 
-// A token with the log-probability that the model gives it after the tokens before it.
+// A token and its log-probability given the preceding tokens.
 struct TokenScore {
   struct Alternative {
     int32_t id = 0;
@@ -16,11 +16,11 @@ struct TokenScore {
   };
 
   int32_t id = 0;
-  std::optional<double> log_probability = {};  // nothing for the first of a text, and where none is asked for
-  std::vector<Alternative> top = {};           // the most likely tokens there, the most likely first
+  std::optional<double> log_probability = {};  // nothing for the first token of a text, and if not requested
+  std::vector<Alternative> top = {};           // the most likely tokens at that position, in descending order
 };
 
-// Scores a token by the logits [vocab] before it, with the `top` most likely ones. In double precision.
+// Scores a token given the logits [vocab] before it, with the `top` most likely tokens. Computes in double precision.
 TokenScore score_token(std::span<const float> logits, int32_t id, int64_t top);
 
 }  // namespace kintsugi::evaluate
