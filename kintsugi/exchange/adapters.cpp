@@ -26,7 +26,7 @@ std::vector<float> read_whole(const checkpoint::TensorSource& from, const std::s
   return values;
 }
 
-// Calls f(place in the box, first element of the weight, count) for the rows of the box along its last dim that are in
+// Calls f(offset in the box, first element of the weight, count) for the rows of the box, along its last dim, within
 // the range.
 template <typename F>
 void for_each_row_part(const Box& box, const Range& flat, const tensor::Shape& shape, const F& f) {

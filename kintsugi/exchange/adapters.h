@@ -1,5 +1,5 @@
-// The adapters of a model (models/lora.h): where they are, their factors in memory, and a model whose adapters are
-// merged into its weights.
+// The adapters of a model (models/lora.h): their layers, their factors in memory, and a model with adapters merged into
+// the weights.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@ struct AdaptedLayer {
   std::string name;     // "layer0.attention.query"
   tensor::Shape a, b;   // [in ... lora], [lora out ...]
   tensor::Shape shape;  // of the weight: [in ... out ...]
-  size_t inputs = 0;    // how many of its dims are the input's
+  size_t inputs = 0;    // number of input dims
 
   std::string weight() const { return name + ".weight"; }
   int64_t in() const { return a.elements() / b[0].size; }
   int64_t out() const { return b.elements() / b[0].size; }
 };
 
-// In the order of the model's graph; empty for a model without adapters.
+// In the order of the model's graph; empty without adapters.
 std::vector<AdaptedLayer> adapted_layers(const config::Settings& settings);
 
 // A [in rank] and B [rank out] of a layer, row-major.
@@ -34,8 +34,8 @@ struct Factors {
 };
 Factors read_factors(const checkpoint::TensorSource& from, const AdaptedLayer& layer);
 
-// The weights of the model without adapters that computes the same: W + alpha / rank A B, summed in fp32 and rounded
-// once. Adapters are not among them.
+// The weights of the equivalent model without adapters: W + alpha / rank A B, summed in fp32 and rounded once. Excludes
+// the adapters.
 class MergedSource : public checkpoint::TensorSource {
  public:
   MergedSource(std::unique_ptr<checkpoint::TensorSource> weights, const config::Settings& settings);
@@ -54,7 +54,7 @@ class MergedSource : public checkpoint::TensorSource {
   std::unique_ptr<checkpoint::TensorSource> weights_;
   double scale_;
   std::map<std::string, AdaptedLayer, std::less<>> layers_;  // by weight
-  mutable std::mutex mutex_;                                 // of what follows: the layer that was read last
+  mutable std::mutex mutex_;                                 // guards the following: the last layer read
   mutable std::string last_;
   mutable std::shared_ptr<const Factors> factors_;
 };

@@ -34,20 +34,20 @@ using tensor::DType;
 
 constexpr std::string_view kWhere = "model";
 
-// Keys of any family that say nothing of what is computed here.
+// Keys of any family that do not affect the computation.
 constexpr auto kIgnored = std::to_array<std::string_view>(
     {"architectures", "model_type", "transformers_version", "_name_or_path", "_attn_implementation",
      "_attn_implementation_autoset", "attn_implementation", "_experts_implementation", "auto_map", "tokenizer_class",
      "is_decoder",
-     // ids of tokens
+     // token ids
      "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
      "decoder_start_token_id", "prefix",
-     // how it was trained, and what a call returns
+     // training, and what a call returns
      "use_cache", "cache_implementation", "initializer_range", "gradient_checkpointing", "output_attentions",
      "output_hidden_states", "output_router_logits", "output_past", "return_dict", "keys_to_ignore_at_inference",
      "torchscript", "use_bfloat16", "chunk_size_feed_forward", "pretraining_tp", "finetuning_task",
      "task_specific_params", "problem_type", "id2label", "label2id", "num_labels", "_num_labels",
-     // how text is generated, which config.json held before generation_config.json did
+     // generation, which config.json contained before generation_config.json existed
      "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
      "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
      "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
@@ -56,7 +56,7 @@ constexpr auto kIgnored = std::to_array<std::string_view>(
      // of other programs
      "transformers.js_config"});
 
-// Keys of any family that change what is computed, with the one value that is known here.
+// Keys of any family that change the computation, with the only supported value.
 constexpr std::pair<std::string_view, std::string_view> kOnlyIn[] = {
     {"is_causal", "true"}, {"is_encoder_decoder", "false"}, {"pruned_heads", "{}"}, {"attention_chunk_size", "null"}};
 
@@ -83,7 +83,7 @@ DType read_dtype(ConfigReader& config) {
   given->refuse("one of float32, bfloat16, float16, float64");
 }
 
-// One of theirs to one of ours, by a list "theirs:ours ...". Nothing where it is not in the list.
+// Translates a value by a list "theirs:ours ...". Nothing if it is not in the list.
 std::optional<std::string> translated(std::string_view words, std::string_view theirs) {
   for (const std::string& pair : tensor::words(words)) {
     const size_t colon = pair.find(':');
@@ -141,13 +141,13 @@ void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
     case ConfigRow::Use::inverse_square_root:
       break;
   }
-  // null, given or as the default: what the family derives.
+  // null, given or by default: the family derives it.
   const bool named = config.root().has(row.theirs);
   if (!given && (named || row.absent == "null")) return;
   model.set(row.ours, toml_of(given ? *given : parsed(row.absent), row, key_of(row)));
 }
 
-// Code of the folder's own, which transformers runs in place of the family's.
+// Whether the folder has custom code, which transformers runs instead of the family's.
 bool has_own_code(const Json& root) {
   const auto map = root.find("auto_map");
   if (!map || !map->is_object()) return false;
@@ -156,7 +156,7 @@ bool has_own_code(const Json& root) {
   return false;
 }
 
-// Members that no row of the family names: its models do not read them.
+// Members without a row in the family: its models do not read them.
 std::vector<std::string> notes_of(const ConfigReader& config) {
   std::string names;
   size_t count = 0;
@@ -179,7 +179,7 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   out.key(row.theirs);
   if (!row.words.empty()) {
     const std::string& ours = std::get<std::string>(value);
-    const Json absent = parsed(row.absent);  // the family's own word for it, where there are several
+    const Json absent = parsed(row.absent);  // the family's word for it, if there are several
     if (absent.is_text() && translated(row.words, absent.text()) == ours) {
       out.value(absent.text());
       return;
@@ -201,7 +201,7 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   } else {
     const double number = std::get<double>(value);
     const bool none = row.absent == "null" && number == 0.0;
-    // 0 is 1 / sqrt(head_dim).
+    // 0 means 1 / sqrt(head_dim).
     const double theirs = row.use != ConfigRow::Use::inverse_square_root ? number
                           : number == 0.0 ? static_cast<double>(config::width_of_head(s.model))
                                           : 1.0 / (number * number);
@@ -215,7 +215,7 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   }
 }
 
-// What a model with several heads learns: by the name of its class, and its labels.
+// The objective of a model with several heads: by class name and labels.
 void read_objective(const Json& root, const models::HuggingFace& family, ModelText& model) {
   if (family.architectures.size() < 2) return;
   std::string_view name = family.architectures.front().name;
@@ -255,7 +255,7 @@ void write_objective(const config::Model& m, base::JsonWriter& out) {
   out.key("problem_type").value(objective == config::Objective::numbers ? "regression" : "single_label_classification");
 }
 
-// The operations of a sample of that length, with their attributes, and the weights.
+// The operations for a sample of that length, with attributes, and the weights.
 std::string computation_of(const config::Model& model, int64_t sequence) {
   config::Settings settings;
   settings.model = model;
@@ -266,13 +266,13 @@ std::string computation_of(const config::Model& model, int64_t sequence) {
 bool computes_same(const config::Model& a, const config::Model& b) {
   if (a.family != b.family || a.vocab != b.vocab || a.context != b.context) return false;
   if (computation_of(a, a.context) != computation_of(b, a.context)) return false;
-  // LongRoPE has other factors for short texts.
+  // LongRoPE has separate factors for short texts.
   const int64_t within = a.rope_original_context;
   if (within > 0 && within < a.context) return computation_of(a, within) == computation_of(b, within);
   return true;
 }
 
-// UserError unless what was written is read as a model that computes the same.
+// Throws UserError unless reading back yields an equivalent model.
 void require_same(const config::Model& model, const std::string& text) {
   const config::Model read = read_config("config.json", text).model;
   if (computes_same(model, read)) return;
@@ -356,7 +356,7 @@ std::string write_config(const config::Model& model, DType dtype) {
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
     write_objective(model, out);
-    out.key("pad_token_id").null();  // transformers has defaults that are beyond small vocabularies
+    out.key("pad_token_id").null();  // transformers' defaults exceed small vocabularies
     for (const auto& [name, type] : kDtypes)
       if (type == dtype) out.key("torch_dtype").value(name);
   });

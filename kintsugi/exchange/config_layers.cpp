@@ -21,7 +21,7 @@ std::vector<std::string> period_of(const std::vector<std::string>& words) {
   return words;
 }
 
-// For each layer whether it has rotary positions.
+// Whether each layer has rotary positions.
 std::vector<bool> read_rotary(ConfigReader& config, const HuggingFace& family, int64_t layers, ModelText& model) {
   std::vector<bool> turns;
   if (family.no_rope_layers.empty()) return std::vector<bool>(static_cast<size_t>(layers), true);
@@ -43,12 +43,12 @@ std::vector<bool> read_rotary(ConfigReader& config, const HuggingFace& family, i
   return turns;
 }
 
-// Whether layers differ; where they do not, layer_types and the like are no keys of the family.
+// Whether layers differ; otherwise layer_types and the like are not keys of the family.
 bool by_layer(const WindowKeys& keys) {
   return keys.after_max_window_layers || keys.without_rotary || keys.full_every > 0;
 }
 
-// For each layer whether it has the window.
+// Whether each layer has the window.
 std::vector<bool> windowed(ConfigReader& config, const WindowKeys& keys, int64_t layers,
                            const std::vector<bool>& rotary) {
   if (!by_layer(keys)) return std::vector<bool>(static_cast<size_t>(layers), true);
@@ -110,7 +110,7 @@ void write_layers(const config::Model& m, const HuggingFace& family, base::JsonW
       for (int64_t i = 0; i < m.layers; ++i) out.value(config::has_rotary(m, i) ? 1 : 0);
     });
   if (!family.windows) return;
-  // Where layers differ, a model without windows says so by their types.
+  // Where layers differ, a model without windows expresses that by layer types.
   const bool by_type = family.windows->full_every > 0;
   const int64_t window =
       m.window == 0 && by_type ? Json::parse("model", "default", family.windows->absent).whole() : m.window;

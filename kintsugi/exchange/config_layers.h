@@ -1,4 +1,4 @@
-// What config.json says of single layers: windows and layers without rotary positions.
+// Per-layer settings of config.json: windows, and layers without rotary positions.
 #pragma once
 
 #include "kintsugi/base/json_writer.h"
@@ -7,11 +7,11 @@
 
 namespace kintsugi::exchange {
 
-// The types of layers.
+// Layer types.
 inline constexpr std::string_view kFullAttention = "full_attention", kSlidingAttention = "sliding_attention";
 
 void read_layers(ConfigReader& config, const models::HuggingFace& family, int64_t layers, ModelText& model);
-// Members of the object that is being written.
+// Writes members of the current object.
 void write_layers(const config::Model& model, const models::HuggingFace& family, base::JsonWriter& out);
 
 }  // namespace kintsugi::exchange

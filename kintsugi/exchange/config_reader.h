@@ -1,4 +1,4 @@
-// The members of config.json, each to be asked for by the one who understands it.
+// The members of config.json, each taken by the code that understands it.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,14 +18,14 @@ class ConfigReader {
   explicit ConfigReader(base::Json root) : root_(std::move(root)) {}
 
   const base::Json& root() const { return root_; }
-  // The member, or nothing where it is absent or null.
+  // Returns the member, or nothing if it is absent or null.
   std::optional<base::Json> take(std::string_view key) {
     taken_.emplace(key);
     std::optional<base::Json> value = root_.find(key);
     return value && value->is_null() ? std::nullopt : value;
   }
   void ignore(std::string_view key) { taken_.emplace(key); }
-  // The members that were not taken and say something.
+  // The members that were not taken and are not null.
   std::vector<base::Json> rest() const;
 
  private:
@@ -33,7 +33,7 @@ class ConfigReader {
   std::set<std::string, std::less<>> taken_;
 };
 
-// The lines of [model] that a config.json amounts to.
+// Builds the lines of [model] equivalent to a config.json.
 class ModelText {
  public:
   // `value`: TOML

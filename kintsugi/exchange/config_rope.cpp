@@ -15,7 +15,7 @@ using models::RopeKeys;
 
 constexpr std::string_view kPartial = "partial_rotary_factor";
 
-// An object of parameters, of which each is to be asked for.
+// An object of parameters to be taken one by one.
 class Parameters {
  public:
   explicit Parameters(std::optional<Json> object) : object_(std::move(object)) {}
@@ -30,7 +30,7 @@ class Parameters {
     const auto value = take(key);
     return value ? std::optional(value->number()) : std::nullopt;
   }
-  // UserError where there is none.
+  // Throws UserError if it is missing.
   double need(std::string_view key) {
     const auto value = number(key);
     if (!value) object_->fail("\"{}\" is missing", key);
@@ -86,7 +86,7 @@ void read_longrope(Parameters& p, double extension, double original, ModelText& 
   model.set("rope_magnitude", magnitude.value_or(models::longrope_magnitude(factor, original)));
 }
 
-// The kind of scaling, with its numbers.
+// The kind of scaling and its numbers.
 void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, ModelText& model) {
   const std::optional<Json> outside = config.take("original_max_position_embeddings");
   const std::string type = p.type();
@@ -100,7 +100,7 @@ void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, Mod
     model.set("rope_scaling", fmt::format("\"{}\"", config::kRopeScalings[static_cast<size_t>(scaling)]));
     if (scaling != RopeScaling::linear) model.set("rope_original_context", whole(original));
   };
-  // Phi-3's first folders say "su", and "yarn" with lists.
+  // Early Phi-3 folders say "su", or "yarn" with lists.
   if (type == "longrope" || type == "su" || (type == "yarn" && p.take("short_factor"))) {
     scaled(RopeScaling::longrope);
     read_longrope(p, context / original, original, model);
@@ -116,8 +116,8 @@ void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, Mod
     scaled(RopeScaling::yarn);
     read_yarn(p, context / original, model);
   } else if (type == "dynamic") {
-    // NTK scaling that grows with a text longer than max_position_embeddings, which no text is here: up to there the
-    // angles are the unscaled ones.
+    // Dynamic NTK scaling only affects texts longer than max_position_embeddings, which do not occur here: up to that
+    // length, angles are unscaled.
     p.need("factor");
   } else {
     p.object().fail("rope_type \"{}\" is not known here; there are default, linear, dynamic, llama3, yarn, longrope",
@@ -125,7 +125,7 @@ void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, Mod
   }
 }
 
-// Whose product with `whole`, cut to an integer, is `part`.
+// The fraction whose product with `whole`, truncated to an integer, is `part`.
 double fraction(int64_t part, int64_t whole) {
   const double f = static_cast<double>(part) / static_cast<double>(whole);
   return static_cast<int64_t>(f * static_cast<double>(whole)) == part ? f : std::nextafter(f, 2.0);
@@ -154,7 +154,7 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   model.set("rope_theta", of_full.number("rope_theta").value_or(theta));
   const double partial = outside(keys.partial_key, outside(kPartial, keys.partial));
   const auto turned = static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number(kPartial).value_or(partial));
-  // transformers passes over the key where a family turns whole heads.
+  // transformers ignores the key where a family rotates whole heads.
   if (keys.partial_key.empty() && turned != head_dim)
     config.root().fail("\"{}\" makes {} of {} dims of a head turn; a model of this family turns all", kPartial, turned,
                        head_dim);

@@ -8,7 +8,7 @@
 namespace kintsugi::exchange {
 
 void read_rope(ConfigReader& config, const models::RopeKeys& keys, int64_t head_dim, ModelText& model);
-// Members of the object that is being written.
+// Writes members of the current object.
 void write_rope(const config::Model& model, const models::RopeKeys& keys, base::JsonWriter& out);
 
 }  // namespace kintsugi::exchange

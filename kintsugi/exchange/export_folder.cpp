@@ -32,13 +32,13 @@ using checkpoint::SafetensorsTensor;
 using checkpoint::SafetensorsWriter;
 using checkpoint::TensorSource;
 
-// A tensor of the folder, and how it is stored there.
+// A tensor of the folder and its storage.
 struct Planned {
   MappedTensor tensor;
   SafetensorsTensor stored;
 };
 
-// In the order in which the library safetensors writes them: of larger elements first, then by name.
+// In the order used by the safetensors library: by decreasing element size, then by name.
 std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model& model,
                                   std::optional<tensor::DType> dtype) {
   std::vector<Planned> list;
@@ -60,7 +60,7 @@ std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model&
   return list;
 }
 
-// Consecutive tensors, each file of at most `most` bytes, or of one tensor.
+// Groups consecutive tensors into files of at most `most` bytes, or of one tensor.
 std::vector<std::span<const Planned>> shards_of(const std::vector<Planned>& tensors, int64_t most) {
   std::vector<std::span<const Planned>> shards;
   size_t begin = 0;
@@ -78,7 +78,7 @@ std::vector<std::span<const Planned>> shards_of(const std::vector<Planned>& tens
   return shards;
 }
 
-// Tensors with elements that are NaN or infinity.
+// Tensors with NaN or infinite elements.
 struct NotFinite {
   std::string first;
   int64_t elements = 0, of = 0, tensors = 0;  // of the first
@@ -104,8 +104,8 @@ struct NotFinite {
                               : std::string("are NaN or infinity"));
 }
 
-// In the order of the folder's tensor, a part at a time: the boxes of our weights that lie in it are put in place.
-// Returns the elements that are NaN or infinity.
+// Writes in the order of the folder's tensor, a part at a time, placing the overlapping boxes of our weights. Returns
+// the number of NaN and infinite elements.
 int64_t write_tensor(const TensorSource& from, const Planned& planned, SafetensorsWriter& out) {
   int64_t not_finite = 0;
   const tensor::DType dtype = planned.stored.dtype;
@@ -137,7 +137,7 @@ int64_t write_tensor(const TensorSource& from, const Planned& planned, Safetenso
 void write_shard(const TensorSource& from, std::span<const Planned> tensors, const fs::path& path, NotFinite& found) {
   std::vector<SafetensorsTensor> stored;
   for (const Planned& planned : tensors) stored.push_back(planned.stored);
-  SafetensorsWriter writer(path, stored, {{"format", "pt"}},  // without it transformers refuses the file
+  SafetensorsWriter writer(path, stored, {{"format", "pt"}},  // transformers rejects files without it
                            base::Writing::to_disk);
   for (const Planned& planned : tensors)
     found.add(planned.stored.name, write_tensor(from, planned, writer), planned.tensor.elements());

@@ -25,15 +25,15 @@ void write_json(const fs::path& path, const base::JsonWriter& json) {
   base::write_file_atomically(path, json.text() + "\n");
 }
 
-// The ids that begin and end a text, as far as the tokenizer has them.
+// The ids that begin and end a text, if the tokenizer has them.
 struct Ends {
   std::optional<int32_t> begin, end;
   std::vector<int32_t> stops = {};
-  bool changed = false;  // texts begin otherwise than the tokenizer's own template has them
+  bool changed = false;  // texts begin differently than in the tokenizer's own template
 };
 
-// A model that was trained here has seen documents that begin as those of its corpus do, whatever the template says.
-// That of an encoder, with a token behind the text too, is what its samples are made with.
+// A model trained here has seen documents that begin as those of its corpus do, regardless of the template. An
+// encoder's template, which also has a token after the text, matches its samples.
 Ends ends_of(const text::Tokenizer& tokenizer, bool made_elsewhere) {
   Ends ends = {.begin = {}, .end = tokenizer.end_of_text(), .stops = tokenizer.stops()};
   const text::SpecialTokens special = tokenizer.special_tokens();
@@ -60,7 +60,7 @@ void write_generation(const fs::path& folder, const Ends& ends) {
   write_json(folder / "generation_config.json", json);
 }
 
-// SentencePiece's file, which our own form holds as base64.
+// SentencePiece's file, which our own format stores as base64.
 std::string sentencepiece_file(const std::string& json) {
   const auto document = base::Json::parse("tokenizer", "tokenizer.json", json);
   const auto content = text::read_base64(document.at("file").text());
@@ -85,7 +85,7 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
   const bool own = tokenizer->kind() == "bytes" || tokenizer->kind() == "chars";
   std::string plain = text::without_declared(json);
   if (!own && !sentencepiece) {
-    // What documents begin with may be declared, and not in the template.
+    // The beginning of documents may be declared but absent from the template.
     const auto template_of = text::parse_tokenizer(plain, "tokenizer.json")->special_tokens();
     const auto begins = template_of.before.empty() ? std::nullopt : std::optional(template_of.before.front());
     if (template_of.after.empty() && begins != ends.begin)

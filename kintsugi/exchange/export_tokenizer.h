@@ -1,4 +1,4 @@
-// The tokenizer of a model as Hugging Face's folders have it.
+// Writes the tokenizer of a model in the format of Hugging Face folders.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,12 @@
 
 namespace kintsugi::exchange {
 
-// A member of tokenizer_config.json of our own, that the samples of the training began as texts do: [data]
-// begin_samples.
+// Our own member of tokenizer_config.json: training samples began as texts do ([data] begin_samples).
 inline constexpr std::string_view kBeginSamples = "begin_samples";
 
-// Writes tokenizer.json (of SentencePiece: tokenizer.model), tokenizer_config.json and generation_config.json into the
-// folder; without a tokenizer (an empty `json`) only the last. Returns a note where transformers cannot read the
-// tokenizer, else "". Where samples of the training began with a token, so do texts there.
+// Writes tokenizer.json (for SentencePiece: tokenizer.model), tokenizer_config.json and generation_config.json to the
+// folder; without a tokenizer (an empty `json`) only the last. Returns a note if transformers cannot read the
+// tokenizer, otherwise "". If training samples began with a token, so do texts there.
 std::string export_tokenizer(const std::filesystem::path& folder, const std::string& json,
                              const config::Settings& settings, bool made_elsewhere);
 

@@ -25,7 +25,7 @@ std::string sizes_text(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), " "));
 }
 
-// Whether a name is a pattern in which `*` stands for any text.
+// Whether a name matches a pattern in which `*` stands for any text.
 bool matches(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == pattern.npos) return name == pattern;
@@ -36,7 +36,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Of two tensors in files; both are read, a part at a time.
+// Compares two tensors in files, reading a part of both at a time.
 bool same_elements(const TensorInFile& a, const TensorInFile& b) {
   if (a.dtype != b.dtype || !std::ranges::equal(a.shape, b.shape)) return false;
   if (a.file == b.file && a.begin == b.begin) return true;
@@ -51,7 +51,7 @@ bool same_elements(const TensorInFile& a, const TensorInFile& b) {
   return true;
 }
 
-// A name without the parts that wrappers add: DataParallel's, torch.compile's, FSDP's, those of recomputation, PEFT's.
+// Removes what wrappers add to a name: DataParallel, torch.compile, FSDP, checkpointing, PEFT.
 std::string without_wrappers(std::string_view name) {
   constexpr std::string_view kPeft = "base_model.model.";
   constexpr std::string_view kParts[] = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
@@ -91,7 +91,7 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
   checksum_ = checkpoint::checksum_of(all);
   const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
-  if (config_.model.layers > stored)  // before a graph of so many is made
+  if (config_.model.layers > stored)  // before building a graph of that size
     throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
                           stored, config_.model.layers);
   note_wrapped_names();
@@ -100,8 +100,8 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   find_tensors();
 }
 
-// A folder may hold more heads than its config.json tells of (BERT's published one does): of those that predict tokens,
-// the model is the one whose tensors are all there and leave none.
+// A folder may contain more heads than its config.json mentions (the published BERT does): among those that predict
+// tokens, selects the one whose tensors are all present with none left over.
 void FolderReader::choose_objective() {
   const models::Family& family = models::family(config_.model.family);
   if (family.hugging_face.architectures.size() < 2 || !config::of_tokens(config::objective(config_.model))) return;
@@ -123,7 +123,7 @@ void FolderReader::choose_objective() {
   }
 }
 
-// Names of tensors that were saved from within torch's wrappers, or by PEFT.
+// Names of tensors saved from within torch's wrappers, or by PEFT.
 void FolderReader::note_wrapped_names() {
   const auto note = [&](const std::string& name) {
     const std::string plain = without_wrappers(name);
@@ -157,7 +157,7 @@ bool FolderReader::has(const std::string& name) const {
   return files_.has(stored) || files_.foreign().contains(stored);
 }
 
-// As the folder calls it: perhaps without the prefix, or as it was called once.
+// The folder's name: possibly without the prefix, or an older name.
 std::string FolderReader::name_in_folder(const std::string& name) const {
   const models::HuggingFace& theirs = models::family(config_.model.family).hugging_face;
   std::vector<std::string> names = {name};
@@ -205,8 +205,8 @@ void FolderReader::add_weight(const MappedWeight& place, size_t tensor, tensor::
   weight.parts.push_back({&place, tensor});
 }
 
-// A folder may hold the head of a model whose head is its embedding; were it another, the model would be one that
-// config.json does not describe.
+// A folder may contain the head of a model that ties it to the embedding; if they differ, config.json does not describe
+// the model.
 void FolderReader::check_tied() const {
   for (const std::string& name : tied_names(models::family(config_.model.family), config_.model)) {
     if (!has(name)) continue;
@@ -284,7 +284,7 @@ void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std
                 "{} elements of {} {} are read into {} bytes", flat.size(), slice.name, name_of(dtype), out.size());
   const Grid ours = grid_of(box);
   Staging staging = {.memory = take_staging()};
-  size_t reading = 0;  // tensor
+  size_t reading = 0;  // tensor index
   if (!allow_not_finite_)
     staging.see = [&](std::span<const std::byte> elements) {
       if (count_not_finite(elements, weight.type.dtype) > 0) refuse_not_finite(reading);

@@ -1,5 +1,5 @@
-// The weights of a model in a Hugging Face folder (config.json and safetensors), under our names and with our dims. A
-// rank reads the parts that it needs, of any tensor and any file.
+// Reads the weights of a model from a Hugging Face folder (config.json and safetensors), with our names and dims. Each
+// rank reads only the parts that it needs, from any tensor and file.
 #pragma once
 
 #include <filesystem>
@@ -17,34 +17,34 @@
 
 namespace kintsugi::exchange {
 
-// True for a folder that holds what a FolderReader reads, and no checkpoint of ours.
+// Whether the folder contains what a FolderReader reads, and is not a checkpoint of ours.
 bool is_hugging_face(const std::filesystem::path& folder);
 
-// Where config.json is, and what it says; UserError if it cannot be read.
+// The path of config.json and its content; throws UserError if it cannot be read.
 std::filesystem::path config_path(const std::filesystem::path& folder);
 std::string config_text(const std::filesystem::path& folder);
 
 class FolderReader : public checkpoint::TensorSource {
  public:
-  // Reads config.json and the headers of all files. UserError, naming the tensor, if a weight of the model is missing,
-  // has another shape or is not of a floating type, or if the folder has a tensor that the model lacks.
-  // `allow_not_finite`: weights that are NaN or infinity are no error.
+  // Reads config.json and the headers of all files. Throws UserError, naming the tensor, if a weight of the model is
+  // missing, has another shape or is not of a floating type, or if the folder contains a tensor that the model lacks.
+  // `allow_not_finite`: accept weights that are NaN or infinity.
   explicit FolderReader(std::filesystem::path folder, bool allow_not_finite = false);
 
   const std::filesystem::path& folder() const override { return folder_; }
   const FolderConfig& config() const { return config_; }
   uint64_t checksum() const { return checksum_; }  // of config.json and the headers
   const checkpoint::TensorFiles& files() const { return files_; }
-  // What was passed over, and what was read under another name.
+  // What was ignored, and what was read under another name.
   std::vector<std::string> notes() const;
   // In the order of the tensors.
   const std::vector<std::string>& names() const { return names_; }
 
   const tensor::Type& type(std::string_view name) const override;
-  // `out` must be aligned to elements of `dtype`. Holds up to 1 MiB beside it. UserError, naming the tensor, if an
+  // `out` must be aligned to elements of `dtype`. Allocates up to 1 MiB. Throws UserError, naming the tensor, if an
   // element of the slice is NaN or infinity.
   void read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const override;
-  // What is read is checked at that time.
+  // Reads are checked as they happen.
   void verify(int, int, const std::function<bool(std::string_view)>&) const override {}
   void trust(const std::function<bool(std::string_view)>&) const override {}
 
@@ -55,7 +55,7 @@ class FolderReader : public checkpoint::TensorSource {
   };
   struct Weight {
     tensor::Type type;
-    std::vector<Part> parts;  // in the order of their `begin`
+    std::vector<Part> parts;  // ordered by `begin`
   };
 
   void note_wrapped_names();
@@ -63,7 +63,7 @@ class FolderReader : public checkpoint::TensorSource {
   void find_tensors();
   void check_tied() const;
   bool has(const std::string& name) const;                 // of any dtype
-  std::string stored_name(const std::string& name) const;  // with what wraps it in the folder
+  std::string stored_name(const std::string& name) const;  // with the prefix of the folder
   std::string name_in_folder(const std::string& name) const;
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
@@ -84,7 +84,7 @@ class FolderReader : public checkpoint::TensorSource {
   std::vector<std::string> names_;
   std::map<std::string, Weight, std::less<>> weights_;
   mutable std::mutex mutex_;                             // of what follows
-  mutable std::vector<std::vector<std::byte>> staging_;  // that nobody uses now
+  mutable std::vector<std::vector<std::byte>> staging_;  // free buffers
 };
 
 }  // namespace kintsugi::exchange

@@ -26,8 +26,8 @@ namespace {
 using checkpoint::Range;
 using checkpoint::Sink;
 
-// The weights in the order of their names, each in our order, a part at a time. Parts are read in blocks; while one
-// block is used, the next is read.
+// The weights in the order of their names, each in our order, a part at a time. Reads parts in blocks, prefetching the
+// next block while one is used.
 class ReadAhead {
  public:
   explicit ReadAhead(const FolderReader& reader) : reader_(reader) {
@@ -86,10 +86,10 @@ class ReadAhead {
 
   const FolderReader& reader_;
   std::vector<std::vector<Part>> blocks_;
-  size_t read_ = 0, used_ = 0;  // blocks that were begun to be read, and to be used
-  size_t part_ = 0;             // of the block in use, the next one
+  size_t read_ = 0, used_ = 0;  // number of blocks whose read, or use, has begun
+  size_t part_ = 0;             // next part of the current block
   std::vector<std::byte> memory_ = std::vector<std::byte>(kPartBytes), ahead_ = memory_;
-  std::future<void> coming_;  // of ahead_; the last member, so that it is waited for first
+  std::future<void> coming_;  // read of ahead_ in flight; the last member, so that it is joined first
 };
 
 void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& writer) {
@@ -108,7 +108,7 @@ void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& wri
   writer.write(base::Writing::to_disk);
 }
 
-// An adapter, with the weights of the model that it belongs to.
+// An adapter together with the weights of its base model.
 Imported import_adapted(const ImportOptions& options) {
   const auto self = comm::self_communicator();
   const SavedModel saved = open_model(options.folder, *self);
@@ -151,7 +151,7 @@ Imported import_whole(const ImportOptions& options) {
           .notes = reader.notes()};
 }
 
-// Of an import that was killed.
+// Leftovers of a killed import.
 bool holds_leftovers_only(const std::filesystem::path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
@@ -174,7 +174,7 @@ Imported import_folder(const ImportOptions& options) {
     return is_adapter_folder(options.folder) ? import_adapted(options) : import_whole(options);
   } catch (...) {
     if (lock && !there && holds_leftovers_only(options.run)) checkpoint::remove_leftovers(options.run);
-    if (!there) std::filesystem::remove(options.run, error);  // only an empty one
+    if (!there) std::filesystem::remove(options.run, error);  // only if empty
     throw;
   }
 }

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With a name, whatever follows it.
+// Prefix of the names, before a suffix.
 fs::path named(const fs::path& folder) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(folder, error);
@@ -40,7 +40,7 @@ void require_empty(std::string_view where, const fs::path& folder) {
 std::unique_ptr<FolderLock> FolderLock::try_take(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
-  // A file system without locks has none to refuse.
+  // A file system without locks cannot refuse one.
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return std::unique_ptr<FolderLock>(new FolderLock(descriptor));
   ::close(descriptor);
@@ -61,7 +61,7 @@ NewFolder::NewFolder(std::string_view where, const fs::path& folder) : where_(wh
     if (FolderLock::try_take(entry.path())) base::remove_if_possible(entry.path());
   }
   part_ = folder_.parent_path() / fmt::format("{}-{}", begin, ::getpid());
-  base::remove_if_possible(part_);  // what cannot be removed is said when it is written
+  base::remove_if_possible(part_);  // failure is reported on writing
   base::make_folders(part_);
   lock_ = FolderLock::try_take(part_);
 }
@@ -72,7 +72,7 @@ NewFolder::~NewFolder() {
 
 void NewFolder::finish() {
   base::sync_folder(part_);
-  // An empty folder is replaced; the system refuses one that is not.
+  // Replaces an empty folder; the system rejects a nonempty one.
   if (::rename(part_.c_str(), folder_.c_str()) != 0) {
     const int error = errno;
     if (error == ENOTEMPTY || error == EEXIST)

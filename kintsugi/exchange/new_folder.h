@@ -1,4 +1,4 @@
-// A folder that is written as a whole or not at all.
+// A folder that is written atomically.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +7,13 @@
 
 namespace kintsugi::exchange {
 
-// UserError "[where] ..." if the path is a file, or a folder that holds anything.
+// Throws UserError "[where] ..." if the path is a file or a nonempty folder.
 void require_empty(std::string_view where, const std::filesystem::path& folder);
 
-// A lock on a folder, which ends with the process.
+// A lock on a folder, released with the process.
 class FolderLock {
  public:
-  // Null if another process holds it, or the folder is not there.
+  // Returns null if another process has locked it, or if the folder does not exist.
   static std::unique_ptr<FolderLock> try_take(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -24,17 +24,17 @@ class FolderLock {
   int descriptor_;
 };
 
-// One that another process writes at the same time is another folder until the first of them is finished.
+// Concurrent writers of the same folder use separate temporary folders until the first finishes.
 class NewFolder {
  public:
-  // UserError as require_empty. What writers that were killed have left is removed.
+  // Throws UserError as require_empty does. Removes leftovers of killed writers.
   NewFolder(std::string_view where, const std::filesystem::path& folder);
-  ~NewFolder();  // if it was not finished: removes what was written
+  ~NewFolder();  // removes what was written unless finished
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
-  const std::filesystem::path& part() const { return part_; }  // where to write: ".part-NAME-...", beside it
-  // Renames it, durably. UserError if the folder holds anything by now, which stays as it is.
+  const std::filesystem::path& part() const { return part_; }  // where to write: ".part-NAME-...", next to it
+  // Renames it durably. Throws UserError if the folder is no longer empty, leaving it unchanged.
   void finish();
 
  private:

@@ -6,8 +6,8 @@
 namespace kintsugi::exchange {
 namespace {
 
-// Elements whose exponent has all bits set. They are rare, so that blocks of 8-byte words are looked at together: a
-// word of `rest` has a lane of zeros for each.
+// Elements whose exponent bits are all set. They are rare, so test blocks of 8-byte words at once: a word of `rest` has
+// a zero lane for each.
 template <typename Bits>
 int64_t count_special(std::span<const std::byte> bytes, Bits exponent) {
   constexpr uint64_t kOnes = ~uint64_t{0} / std::numeric_limits<Bits>::max();  // 1 in each lane

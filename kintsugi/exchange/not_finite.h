@@ -9,7 +9,7 @@
 
 namespace kintsugi::exchange {
 
-// Of a floating type.
+// Counts them in elements of a floating type.
 int64_t count_not_finite(std::span<const std::byte> elements, tensor::DType dtype);
 
 }  // namespace kintsugi::exchange

@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ranks whose files are the same ones on a file system that they share read the same bytes. Others, with copies of
-// their own, read all of theirs once more to compare them.
+// Ranks whose files are the same on a shared file system read the same bytes. Others, with separate copies, read all of
+// theirs once more to compare.
 void require_same_weights(const FolderReader& reader, comm::Communicator& all) {
   std::string places, contents;
   comm::together(all, [&] { places = reader.files().places(); });
@@ -59,7 +59,7 @@ SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
   return model;
 }
 
-// Whether samples began with the token that the tokenizer puts before texts, as export writes it.
+// Whether samples began with the token that the tokenizer prepends to texts, as written by export.
 void read_begin(const fs::path& folder, config::Data& data) {
   const fs::path path = folder / "tokenizer_config.json";
   std::error_code error;
@@ -106,7 +106,7 @@ std::string tokenizer_of(const FolderReader& reader) {
 
 namespace {
 
-// An adapter's folder: its base model, and its factors beside the weights.
+// An adapter's folder: its base model, and its factors next to the weights.
 SavedModel open_adapted(const fs::path& path, comm::Communicator& all) {
   fs::path base;
   comm::together(all, [&] {

@@ -1,4 +1,4 @@
-// A model that was saved: a checkpoint of ours, or a Hugging Face folder.
+// A saved model: a checkpoint, or a Hugging Face folder.
 #pragma once
 
 #include <filesystem>
@@ -13,28 +13,28 @@
 
 namespace kintsugi::exchange {
 
-// The state of a checkpoint that was imported: no run made it.
+// The state of an imported checkpoint, which no run made.
 inline constexpr std::string_view kNoState = "{}";
 
 struct SavedModel {
   std::unique_ptr<checkpoint::TensorSource> weights;
-  std::string config;     // config.toml; of a folder, [model] and the dtype are as config.json says, the rest defaults
+  std::string config;     // config.toml; for a folder, [model] and dtype from config.json, defaults otherwise
   std::string tokenizer;  // tokenizer.json; empty: none
-  // Not trained here: a folder, or the import of one. Its texts began with the tokens that the tokenizer says texts
-  // begin with; those of `prepare` do not.
+  // Not trained here: a folder, or an imported one. Its texts began with the tokenizer's begin tokens; those of
+  // `prepare` do not.
   bool made_elsewhere = false;
-  std::vector<std::string> notes = {};  // on what was passed over in a Hugging Face folder
+  std::vector<std::string> notes = {};  // on what was ignored in a Hugging Face folder
 
   const std::filesystem::path& folder() const { return weights->folder(); }
   config::Settings settings() const;
 };
 
-// All ranks call together and get the same result or the same error. `path` is a Hugging Face folder, an adapter's as
-// PEFT writes it, a checkpoint's folder, or a run's, whose newest complete checkpoint is opened. UserError if it is
-// none of these, or damaged.
+// Call collectively on all ranks; all get the same result or throw the same error. `path` is a Hugging Face folder, a
+// PEFT adapter folder, a checkpoint folder, or a run folder, whose newest complete checkpoint is opened. Throws
+// UserError if it is none of these or is corrupt.
 SavedModel open_model(const std::filesystem::path& path, comm::Communicator& all);
 
-// The same of a folder that is open.
+// The same for an open folder.
 std::string config_of(const FolderReader& reader);
 std::string tokenizer_of(const FolderReader& reader);
 

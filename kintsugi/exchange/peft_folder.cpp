@@ -32,10 +32,10 @@ constexpr std::string_view kConfigName = "adapter_config.json", kTensorsName = "
                            kModulePrefix = "base_model.model.", kWeightEnd = ".weight";
 constexpr base::MostBytes kMostOfConfig = {16 << 20, "an adapter's configuration"};
 
-// A layer in a module: which rows and columns of the module's [out in] matrix its elements are.
+// A layer within a module: the rows and columns of the module's [out in] matrix that its elements occupy.
 struct PlacedLayer {
   AdaptedLayer layer;
-  std::vector<int64_t> columns, rows;  // of each element of the layer's input, and of its output, row-major
+  std::vector<int64_t> columns, rows;  // of each element of the layer's input and output, row-major
 };
 
 struct Module {
@@ -44,7 +44,7 @@ struct Module {
   std::vector<PlacedLayer> layers;
 };
 
-// The places along an axis of the tensor: elements of the dims [begin, end) of the weight, row-major.
+// The indices along an axis of the tensor of the elements of the weight's dims [begin, end), row-major.
 std::vector<int64_t> places(const MappedWeight& w, size_t begin, size_t end) {
   std::vector<int64_t> list = {0};
   for (size_t d = begin; d < end; ++d) {
@@ -59,7 +59,7 @@ std::vector<int64_t> places(const MappedWeight& w, size_t begin, size_t end) {
 PlacedLayer placed(const MappedTensor& tensor, const MappedWeight& w, const AdaptedLayer& layer, Module& module) {
   const int64_t width = tensor.shape[1];
   std::vector<int64_t> in = places(w, 0, layer.inputs), out = places(w, layer.inputs, w.shape.rank());
-  // A linear layer is [out in], a Conv1D of GPT-2 [in out].
+  // A linear layer is [out in], GPT-2's Conv1D [in out].
   const bool turned = in.size() > 1 ? in[1] >= width : out.size() > 1 && out[1] < width;
   std::vector<int64_t>&across = turned ? out : in, &down = turned ? in : out;
   for (int64_t& at : across) at += w.first % width;
@@ -69,7 +69,7 @@ PlacedLayer placed(const MappedTensor& tensor, const MappedWeight& w, const Adap
   return {.layer = layer, .columns = std::move(in), .rows = std::move(out)};
 }
 
-// The modules that hold these layers, in the order of the family's tensors.
+// The modules containing these layers, in the order of the family's tensors.
 std::vector<Module> modules_of(const config::Settings& settings, const std::vector<AdaptedLayer>& layers) {
   std::vector<Module> modules;
   for (const MappedTensor& tensor : weight_map(models::family(settings.model.family), settings.model)) {
@@ -83,7 +83,7 @@ std::vector<Module> modules_of(const config::Settings& settings, const std::vect
   return modules;
 }
 
-// "q_proj" where all modules that end so are among these, else the whole name.
+// "q_proj" if all modules with that suffix are included, otherwise the whole name.
 std::vector<std::string> target_modules(const std::vector<Module>& modules, const std::vector<Module>& all) {
   const auto ending = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   std::map<std::string, std::pair<size_t, size_t>> counts;  // of these, of all
@@ -109,7 +109,7 @@ std::string print_config(const config::Settings& s, const std::string& base, con
     json.key("target_modules").list([&] {
       for (const std::string& name : targets) json.value(name);
     });
-    // Of modules that are several layers of ours, the rank and alpha of all together.
+    // For modules that comprise several of our layers, the combined rank and alpha.
     for (const auto& [key, one] :
          {std::pair{"rank_pattern", static_cast<double>(s.lora.rank)}, std::pair{"alpha_pattern", s.lora.alpha}})
       json.key(key).object([&] {
@@ -133,7 +133,7 @@ void write_floats(checkpoint::SafetensorsWriter& writer, const std::vector<float
 
 // --- reading ---
 
-// A rank or an alpha of one module: by the first pattern that is its name, or the end of it behind a dot.
+// The rank or alpha of a module: by the first pattern that matches its name, or a suffix of it after a dot.
 double of_module(const std::optional<base::Json>& patterns, const std::string& module, double otherwise) {
   if (!patterns || patterns->is_null()) return otherwise;
   for (const base::Json& entry : patterns->members()) {
@@ -143,7 +143,7 @@ double of_module(const std::optional<base::Json>& patterns, const std::string& m
   return otherwise;
 }
 
-// Members that change what is computed, which must be absent, null, false or empty.
+// Members that would change the computation; must be absent, null, false or empty.
 void require_plain(const base::Json& config) {
   for (const char* key : {"use_dora", "modules_to_save", "layer_replication", "megatron_config",
                           "trainable_token_indices", "target_parameters", "lora_bias", "alora_invocation_tokens"}) {
@@ -173,7 +173,7 @@ std::vector<float> read_floats(const checkpoint::TensorInFile& tensor) {
   return values;
 }
 
-// "attention.query" where the adapter has it in every layer, else the whole names.
+// "attention.query" if the adapter has it in every layer, otherwise the whole names.
 std::vector<std::string> targets_of(const std::vector<std::string>& layers, int64_t num_layers) {
   std::map<std::string, int64_t> counts;
   for (const std::string& name : layers) ++counts[name.substr(name.find('.') + 1)];
@@ -185,7 +185,7 @@ std::vector<std::string> targets_of(const std::vector<std::string>& layers, int6
   return {targets.begin(), targets.end()};
 }
 
-// The factors of a module as they are in the files.
+// The factors of a module as stored in the files.
 struct TheirFactors {
   const Module* module = nullptr;
   int64_t rank = 0;

@@ -1,8 +1,8 @@
-// Adapters as PEFT writes them: adapter_config.json and adapter_model.safetensors, with lora_A [r in] and lora_B [out
-// r] of each module (Mangrulkar et al. 2022, https://github.com/huggingface/peft).
+// Adapters in PEFT's format: adapter_config.json and adapter_model.safetensors, with lora_A [r in] and lora_B [out r]
+// per module (Mangrulkar et al. 2022, https://github.com/huggingface/peft).
 //
-// A module of theirs may be several layers of ours (query, key and value in one tensor). On export it gets their
-// factors side by side, with their ranks added; on import each of the layers gets the module's A and its own rows of B.
+// One of their modules may correspond to several of our layers (query, key and value in one tensor). Export
+// concatenates the layers' factors, adding their ranks; import gives each layer the module's A and its own rows of B.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,27 @@ struct ExportedAdapter {
   uint64_t bytes = 0;
 };
 
-// Writes the two files, the factors in fp32. `base`: what base_model_name_or_path says. UserError if the family has no
-// Hugging Face folders.
+// Writes both files, with factors in fp32. `base` is written as base_model_name_or_path. Throws UserError if the family
+// has no Hugging Face folders.
 ExportedAdapter write_adapter(const checkpoint::TensorSource& from, const config::Settings& settings,
                               const std::string& base, const std::filesystem::path& folder);
 
-// An adapter that was read: [lora] of its model, and its factors under our names.
+// A loaded adapter: [lora] of its model, and its factors with our names.
 struct Adapter {
   config::Lora lora;
   std::map<std::string, std::pair<tensor::Shape, std::vector<float>>, std::less<>> factors;
   uint64_t checksum = 0;
 };
 
-// What adapter_config.json names as the model that it belongs to: a path that is there, as it is or within the
-// adapter's folder. UserError if none is.
+// The base model named by adapter_config.json: an existing path, as given or relative to the adapter's folder. Throws
+// UserError if there is none.
 std::filesystem::path base_of(const std::filesystem::path& folder);
 
-// UserError for adapters of another kind (DoRA, biases, whole modules), a module that the model lacks, or a factor of
-// another shape. Factors of lower rank than the largest end with zeros, and B has what other scales than the first's
-// differ by.
+// Throws UserError for unsupported adapters (DoRA, biases, whole modules), a module that the model lacks, or a factor
+// of another shape. Pads factors of lower rank with zeros, and folds deviations from the first scale into B.
 Adapter read_adapter(const std::filesystem::path& folder, const config::Settings& base);
 
-// The weights of `base`, and the adapter's.
+// The weights of `base` plus those of the adapter.
 std::unique_ptr<checkpoint::TensorSource> with_adapter(std::unique_ptr<checkpoint::TensorSource> base, Adapter adapter,
                                                        const std::filesystem::path& folder);
 

@@ -9,10 +9,10 @@ namespace {
 
 using checkpoint::TensorInFile;
 
-constexpr int64_t kStagedBytes = int64_t{256} << 10;  // they stay in the second level cache
-constexpr int64_t kAhead = 1 << 18;                   // bytes that are read at once where runs are near each other
-constexpr uint64_t kAheadOfUse = uint64_t{16} << 20;  // bytes that the disk reads before they are asked for
-constexpr int64_t kNear = 1 << 12;                    // bytes between the beginnings of two such runs
+constexpr int64_t kStagedBytes = int64_t{256} << 10;  // fits into the L2 cache
+constexpr int64_t kAhead = 1 << 18;                   // bytes to read at once where runs are close together
+constexpr uint64_t kAheadOfUse = uint64_t{16} << 20;  // bytes to prefetch from disk
+constexpr int64_t kNear = 1 << 12;                    // maximum bytes between the beginnings of close runs
 
 int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
   int64_t n = 1;
@@ -38,7 +38,7 @@ class StridedRead {
   }
 
  private:
-  // Staged in the order of the file, without gaps; then moved to its place.
+  // Stages the part in file order without gaps, then moves it into place.
   void read_part(int64_t first, const std::vector<CopyDim>& dims, int64_t to) {
     std::vector<CopyDim> packed = dims;
     int64_t stride = 1;
@@ -63,7 +63,7 @@ class StridedRead {
   }
 
   void read_runs(int64_t first, const std::vector<CopyDim>& dims, std::span<std::byte> out) {
-    size_t leaf = dims.size();  // dims from it on are one run
+    size_t leaf = dims.size();  // dims from it on form one run
     int64_t run = 1;
     while (leaf > 0 && dims[leaf - 1].from == run) run *= dims[--leaf].size;
     near_ = leaf > 0 && dims[leaf - 1].from * size_ <= kNear;
@@ -77,7 +77,7 @@ class StridedRead {
     if (staging_.see) staging_.see(out);
   }
 
-  // The disk reads what follows while this part is converted; of far runs it would see no order.
+  // Prefetches from disk while this part is converted; the system would not detect a pattern in distant runs.
   void read_ahead(uint64_t begin, uint64_t end) {
     if (end + kAheadOfUse / 2 <= asked_ || asked_ == tensor_.bytes) return;
     const uint64_t from = std::max(begin, asked_);
@@ -110,12 +110,12 @@ class StridedRead {
   int64_t size_;  // of an element in the file
   std::byte* out_;
   Staging& staging_;
-  // Of the part that is read: whether its runs are near each other, and where it ends.
+  // Of the current part: whether its runs are close together, and its end.
   bool near_ = false;
   int64_t run_bytes_ = 0, end_ = 0;
   std::vector<std::byte> ahead_;
   int64_t ahead_at_ = 0;
-  uint64_t asked_ = 0;  // up to where the disk was asked to read
+  uint64_t asked_ = 0;  // end of the requested prefetch
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reading elements of a tensor that lie at regular distances.
+// Strided reads of tensor elements.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace kintsugi::exchange {
 
-// What is in memory at one time while a tensor is written in another order.
+// Maximum memory used while writing a tensor in another order.
 inline constexpr int64_t kPartBytes = int64_t{16} << 20;
 
-// Of a tensor, the elements from number `first` on that `dims` select.
+// The elements of a tensor from index `first` on, selected by `dims`.
 struct StridedPart {
   const checkpoint::TensorInFile& tensor;
   int64_t first = 0;
   const std::vector<CopyDim>& dims;
 };
 
-// Memory to be used, and to be used again, and who sees each element as it is in the file.
+// Reusable memory, and an observer of each element as stored in the file.
 struct Staging {
   std::vector<std::byte> memory;
   std::function<void(std::span<const std::byte>)> see = {};
 };
 
-// Reads the part to `out` as `dtype`; the file is read in runs that are as long as they lie together, in ascending
-// order. Takes up to 1 MiB of staging memory.
+// Reads the part to `out` as `dtype`, in maximal contiguous runs of the file in ascending order. Uses up to 1 MiB of
+// staging memory.
 void read_strided(const StridedPart& part, tensor::DType dtype, std::byte* out, Staging& staging);
 
 }  // namespace kintsugi::exchange

@@ -14,7 +14,7 @@
 
 namespace kintsugi::exchange {
 
-// `more`: further lines of [model].
+// `more`: additional lines of [model].
 inline config::Resolved small_run(std::string_view family, const std::string& more = "") {
   const std::string heads =
       family == "gpt" || family == "gptneox" || family == "gptj" || family == "bert" ? "4" : "2\nhead_dim = 6";
@@ -26,7 +26,7 @@ inline config::Resolved small_run(std::string_view family, const std::string& mo
   return {config::fill_derived(std::move(given), 1), {}};
 }
 
-// Saves random weights of that model at RUN/step_00000000.
+// Saves random weights of that model to RUN/step_00000000.
 inline std::filesystem::path save_random(const config::Resolved& run, const std::filesystem::path& folder,
                                          tensor::DType dtype = tensor::DType::f32) {
   checkpoint::CheckpointWriter writer(folder, 0);
@@ -34,7 +34,7 @@ inline std::filesystem::path save_random(const config::Resolved& run, const std:
   std::vector<std::vector<std::byte>> kept;
   for (const MappedTensor& tensor : weight_map(models::family(run.settings.model.family), run.settings.model))
     for (const MappedWeight& w : tensor.weights) {
-      if (w.begin > 0) continue;  // a part of a weight that is there already
+      if (w.begin > 0) continue;  // part of a weight that already exists
       std::vector<std::byte>& bytes = kept.emplace_back();
       for (int64_t i = 0; i < w.whole.elements() * size_of(dtype); ++i)
         bytes.push_back(static_cast<std::byte>(random() & 0x3f));  // finite in every dtype

@@ -15,7 +15,7 @@ using checkpoint::Range;
 
 static_assert(std::endian::native == std::endian::little, "neighbours in a word are neighbours in memory");
 
-constexpr int64_t kTile = 64;  // elements of a tile's side
+constexpr int64_t kTile = 64;  // tile size in elements per side
 
 // By decreasing stride.
 std::vector<size_t> order_of(const std::vector<int64_t>& stride) {
@@ -34,14 +34,14 @@ class Cut {
     box_ = {std::vector<int64_t>(order_.size(), 0), grid.size};
   }
 
-  // Dims before number k, by stride, are fixed; their element is at `at`.
+  // Dims before index k, by stride, are fixed; `at` is their offset.
   void go(size_t k, int64_t at) {
     if (range_.begin <= at && at + extent_[k] <= range_.end) return f_(box_);
     if (at >= range_.end || at + extent_[k] <= range_.begin || k == order_.size()) return;
     const size_t d = order_[k];
     const int64_t stride = grid_.stride[d], size = grid_.size[d];
     const auto index = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? 0 : place / stride, 0, size); };
-    // Those that begin and end in the range, and what is cut on either side of them.
+    // Indices entirely within the range, and those cut on either side.
     const int64_t low = index(range_.begin - at + stride - 1);
     const int64_t high =
         std::max(low, range_.end - at < extent_[k + 1] ? 0 : index(range_.end - at - extent_[k + 1] + stride));
@@ -60,11 +60,11 @@ class Cut {
   const Range& range_;
   const std::function<void(const Box&)>& f_;
   std::vector<size_t> order_;
-  std::vector<int64_t> extent_;  // [k]: from the first to behind the last element of the dims from number k on
+  std::vector<int64_t> extent_;  // [k]: the span of the dims from index k on
   Box box_;
 };
 
-// The dim whose neighbours are nearest in one of the places.
+// The dim with the smallest stride in one of the layouts.
 template <typename Stride>
 size_t innermost(const std::vector<CopyDim>& dims, Stride stride) {
   const auto nearest =
@@ -81,7 +81,7 @@ void copy_row(const CopyDim& d, const T* from, T* to) {
   for (int64_t i = 0; i < d.size; ++i) to[i * d.to] = from[i * d.from];
 }
 
-// A column of a tile becomes a row, 8 bytes at a time.
+// Transposes a tile, 8 bytes at a time.
 template <typename T>
 void copy_column(const T (&tile)[kTile][kTile], int64_t x, int64_t rows, T* to) {
   constexpr int64_t kTogether = sizeof(uint64_t) / sizeof(T);
@@ -95,8 +95,8 @@ void copy_column(const T (&tile)[kTile][kTile], int64_t x, int64_t rows, T* to) 
   for (; y < rows; ++y) to[y] = tile[y][x];
 }
 
-// `a` is the dim whose neighbours are nearest in `from`, `b` that of `to`. Each tile passes through a small buffer,
-// since rows at a distance that is a power of two would share few lines of the cache.
+// `a` is the dim with the smallest stride in `from`, `b` that in `to`. Each tile passes through a small buffer, since
+// rows at a power-of-two distance would share few cache lines.
 template <typename T>
 void copy_tiles(const CopyDim& a, const CopyDim& b, const T* from, T* to) {
   T tile[kTile][kTile];

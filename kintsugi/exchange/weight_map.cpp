@@ -25,7 +25,7 @@ Weights weights_of(const config::Model& model) {
   const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
   Weights weights;
   for (const graph::State& state : *graphs.states) {
-    // Running statistics are tensors of folders too; the bias by which experts are balanced is none.
+    // Running statistics are tensors of folders too; the load-balancing bias of experts is not.
     const bool running = state.kind == graph::StateKind::statistic && state.saved && state.type.shape.rank() > 0 &&
                          !state.name.ends_with(models::kRouterBias);
     if (state.kind == graph::StateKind::weight || running) weights.emplace(state.name, state.type.shape);
@@ -33,12 +33,12 @@ Weights weights_of(const config::Model& model) {
   return weights;
 }
 
-// The head is no part of what the prefix names.
+// The prefix does not apply to the head.
 bool is_head(std::string_view ours) {
   return ours.starts_with("head.");
 }
 
-// The first `*` replaced.
+// Replaces the first `*`.
 std::string in_layer(std::string_view name, int64_t layer) {
   const size_t star = name.find('*');
   if (star == name.npos) return std::string(name);
@@ -51,10 +51,10 @@ Shape with_first(const Shape& shape, int64_t size) {
   return Shape(dims);
 }
 
-// A row's `dims`, of which the tensor's are separated by commas.
+// A row's `dims`, with commas between the tensor's dims.
 struct RowDims {
-  std::vector<std::vector<std::string>> dims;  // of each dim of the tensor, ours
-  // Where weights lie side by side: before dims[split][at]. split is the number of dims if they do not.
+  std::vector<std::vector<std::string>> dims;  // our dims, per dim of the tensor
+  // Where weights are concatenated: before dims[split][at]. split is the number of dims if they are not.
   size_t split = 0, at = 0;
 };
 
@@ -77,8 +77,8 @@ RowDims parse_dims(std::string_view text) {
   return row;
 }
 
-// PyTorch's order of the dims of a weight, as a row's `dims`. Ours: spatial... inputs... outputs. A product that reads
-// a value of several dims reads it with its channels first.
+// PyTorch's order of a weight's dims, as a row's `dims`. Ours: spatial... inputs... outputs. A fully connected layer
+// reads a value of several dims channels first.
 std::string torch_dims(std::string_view name, const Shape& shape) {
   std::vector<std::string> spatial, others;
   bool kernel = false;
@@ -97,7 +97,7 @@ std::string torch_dims(std::string_view name, const Shape& shape) {
          fmt::format("{}", fmt::join(spatial, kernel ? " , " : " "));
 }
 
-// Fills in shape, first and stride of a tensor whose weights have name and shape.
+// Computes shape, first and stride of a tensor whose weights have name and shape.
 class Placement {
  public:
   Placement(const WeightRow& row, MappedTensor& tensor) : dims_(parse_dims(row.dims)), tensor_(tensor) {
@@ -105,11 +105,11 @@ class Placement {
       for (const tensor::Dim& dim : w.shape) sizes_[dim.name] = dim.size;
   }
 
-  // What is wrong, or nothing.
+  // Returns a description of the problem, or nothing.
   std::string fill() {
     const size_t rank = dims_.dims.size();
     tensor_.shape.assign(rank, 1);
-    int64_t inner = 1;  // elements of the dims that follow, which all weights have
+    int64_t inner = 1;  // elements of the following dims, common to all weights
     for (size_t d = rank; d-- > dims_.split + 1;) tensor_.shape[d] = common(dims_.dims[d], inner);
     if (dims_.split < rank) {
       const std::vector<std::string>& words = dims_.dims[dims_.split];
@@ -135,7 +135,7 @@ class Placement {
       what_ = w.name + " has no dim " + dim;
   }
 
-  // Dims that all weights have. Returns their elements.
+  // Dims common to all weights. Returns their number of elements.
   int64_t common(const std::vector<std::string>& words, int64_t& inner) {
     const int64_t before = inner;
     for (auto word = words.rbegin(); word != words.rend(); ++word) {

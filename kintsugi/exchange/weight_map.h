@@ -1,4 +1,4 @@
-// Where the weights of a model are in the tensors of its family's Hugging Face folders.
+// Maps a model's weights to the tensors of its family's Hugging Face folders.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace kintsugi::exchange {
 
-// A weight in a tensor, or the part of it that the tensor holds: a box of one index of its first dim. The element of
-// the part with indices i is at first + sum of i[d] * stride[d], counted in elements of the tensor; no two dims of more
-// than one index have a stride in common, nor does a dim reach into the next larger stride.
+// A weight in a tensor, or the part of it that the tensor contains: a box of one index of its first dim. The element of
+// the part with indices i is at first + sum of i[d] * stride[d], in elements of the tensor; no two dims of more than
+// one index share a stride, and no dim extends into the next larger stride.
 struct MappedWeight {
   std::string name;     // "layer3.attention.query.weight"
   tensor::Shape whole;  // of the weight
@@ -31,12 +31,12 @@ struct MappedTensor {
   int64_t elements() const;
 };
 
-// All tensors of the model, in the order of the family's rows; each weight of the model is in one of them, or in one
-// for each index of its first dim, and no two overlap. Needs the model's derived values. UserError for a weight for
-// which the folder has no place.
+// Returns all tensors of the model, in the order of the family's rows. Each weight of the model is in one tensor, or in
+// one per index of its first dim, without overlap. Requires the model's derived values. Throws UserError for a weight
+// that the folder cannot represent.
 std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model);
 
-// The names of the tensors that a folder may hold beside those of the map: of a tied head, which is the embedding.
+// Names of additional tensors that a folder may contain: a tied head, which equals the embedding.
 std::vector<std::string> tied_names(const models::Family& family, const config::Model& model);
 
 }  // namespace kintsugi::exchange
