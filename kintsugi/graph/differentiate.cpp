@@ -7,10 +7,10 @@
 namespace kintsugi::graph {
 namespace {
 
-// What a value depends on: no weight, frozen weights alone, or a weight that is trained.
+// What a value depends on: no weight, only frozen weights, or a trained weight.
 enum class Depends : uint8_t { on_none, on_frozen, on_trained };
 
-// Of each value, up to operation `last`.
+// For each value up to operation `last`.
 std::vector<Depends> dependences(const Graph& graph, size_t last) {
   std::vector<Depends> of(graph.values().size(), Depends::on_none);
   for (size_t i = 0; i <= last; ++i) {
@@ -43,9 +43,9 @@ std::vector<StateGradient> differentiate(Graph& graph, std::span<const Root> roo
   const auto stops_at = [&](ValueId v) { return v != kNone && depends[static_cast<size_t>(v)] == Depends::on_frozen; };
   graph.phase = Phase::backward;
   for (size_t i = last + 1; i-- > 0;) {
-    const Op op = graph.op_at(i);  // a copy: the list grows
+    const Op op = graph.op_at(i);  // copied because the list may grow
     graph.layer = op.layer;
-    std::vector<ValueId> douts;  // of the outputs that are there
+    std::vector<ValueId> douts;  // of the outputs present
     for (ValueId o : op.outs) {
       const auto& sum = parts[static_cast<size_t>(o)];
       douts.push_back(sum.empty() ? kNone : graph.add(sum));

@@ -12,18 +12,18 @@ namespace kintsugi::graph {
 struct StateGradient {
   StateId state = kNone;
   ValueId gradient = kNone;
-  int layer = 0;  // of the use
+  int layer = 0;  // of this use
 };
 
-// A value to differentiate, and its gradient, with which the backward pass begins.
+// A value to differentiate, and the gradient that seeds its backward pass.
 struct Root {
   ValueId of = kNone, seed = kNone;
 };
 
-// Appends the backward pass of the sum of all roots to the graph. Returns one entry for each use of a weight, in the
-// order in which their gradients become known; `found` is called with each as soon as it is, and may append operations
-// of its own. A gradient has the dims of its value. Frozen weights have none, and nothing is computed for
-// a value that depends on frozen weights alone.
+// Appends the backward pass of the sum of all roots to the graph. Returns one entry per use of a weight, in the order
+// in which their gradients become known, and calls `found` with each at that point; `found` may append operations. A
+// gradient has the dims of its value. Frozen weights have no gradient, and nothing is computed for values that depend
+// only on frozen weights.
 using Found = std::function<void(const StateGradient&)>;
 std::vector<StateGradient> differentiate(Graph& graph, std::span<const Root> roots, const Found& found = {});
 std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed, const Found& found = {});

@@ -45,7 +45,7 @@ void StateTable::freeze(StateId weight) {
 
 namespace {
 
-// The present ones of `given`, a list by position, and which of those that the row names are absent.
+// The present entries of `given`, a list by position, and the mask of the row's names that are absent.
 template <typename T, typename Has>
 std::pair<std::vector<T>, uint32_t> there(const OpRow& row, std::string_view what, const OperandList& list,
                                           const std::vector<T>& given, const Has& has) {
@@ -169,7 +169,7 @@ ValueId Graph::rename(ValueId x, std::string_view from, std::string_view to) {
 }
 
 std::vector<ValueId> Graph::prune(size_t first, std::vector<ValueId> wanted) {
-  size_t tail = values_.size();  // the first value that these operations make
+  size_t tail = values_.size();  // the first value that these operations produce
   while (tail > 0 && values_[tail - 1].op >= static_cast<int>(first)) --tail;
   const auto begin = static_cast<ValueId>(tail);
   std::vector<bool> needed(values_.size() - tail, false);

@@ -1,5 +1,5 @@
-// Graphs: values with ordered named dims, operations in a list, states that outlive a step. Plain data, copied freely.
-// Nothing here knows a mesh, a layout or a rank.
+// Graphs: values with ordered named dims, a list of operations, and states that outlive a step. Plain data, cheap to
+// copy. Independent of mesh, layout and rank.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@ using tensor::OptimizerPart;
 using tensor::Phase;
 using tensor::StateKind;
 
-// What outlives a step.
+// A value that persists from step to step.
 struct State {
   std::string name;
   tensor::Type type;
   StateKind kind = StateKind::weight;
-  StateId weight = kNone;  // of a gradient or an optimizer's state: the weight that it belongs to
+  StateId weight = kNone;  // for a gradient or optimizer state: its weight
   OptimizerPart part = OptimizerPart::none;
   int layer = 0;
   bool decay = false;  // weight decay applies
   Init init = {};
-  bool saved = true;   // stored in a checkpoint, not recomputed from other states
-  bool frozen = false;  // of a weight: not trained, and so without a gradient, optimizer states and a master
-  bool parts = false;  // what is added to it may stay partial on several ranks until it is read
+  bool saved = true;    // stored in checkpoints, not recomputed from other states
+  bool frozen = false;  // for a weight: not trained, without gradient, optimizer states and master
+  bool parts = false;   // accumulated values may stay partial over ranks until the state is read
 };
 
-// The states of a model, shared by all of its graphs. StateId is the position.
+// The states of a model, shared by all of its graphs. A StateId is an index into it.
 class StateTable {
  public:
-  StateId add(State state);                   // InternalError if the name exists already
-  StateId find(std::string_view name) const;  // or kNone
+  StateId add(State state);                   // InternalError if the name exists
+  StateId find(std::string_view name) const;  // kNone if there is none
   StateId gradient_of(StateId weight) const;  // its accumulator, or kNone
-  void freeze(StateId weight);                // InternalError if it is not a weight, or has a gradient already
+  void freeze(StateId weight);                // InternalError if it is not a weight or already has a gradient
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
   size_t size() const { return states_.size(); }
   auto begin() const { return states_.begin(); }
@@ -52,31 +52,31 @@ class StateTable {
  private:
   std::vector<State> states_;
   std::map<std::string, StateId, std::less<>> by_name_;
-  std::map<StateId, StateId> gradients_;  // by weight
+  std::map<StateId, StateId> gradients_;  // [weight]
 };
 
 struct Value {
   std::string name;
   tensor::Type type;
-  int op = -1;  // the operation that makes it
+  int op = -1;  // producer
 };
 
 struct Op {
   const OpRow* row = nullptr;
-  std::vector<ValueId> ins;  // those that are present, in the row's order
+  std::vector<ValueId> ins;  // present operands, in the row's order
   std::vector<ValueId> outs;
   tensor::Absent absent = {};
   tensor::Attributes attributes;
-  StateId state = kNone;  // of `state`, `accumulate`, `assign`
+  StateId state = kNone;  // for read_state, accumulate, assign
   Phase phase = Phase::forward;
   int layer = 0;
 
   std::string_view kind() const { return row->kind; }
   Role role() const { return row->role; }
-  // By name; kNone if it is absent. InternalError if the row has no such name.
+  // By name; kNone if absent. Throws InternalError if the row has no such name.
   ValueId in(std::string_view name) const;
   ValueId out(std::string_view name) const;
-  // One entry for each position, kNone for those that are absent, given one for each of `ins`.
+  // Expands `list`, which has one entry per present operand, to one entry per position, with kNone for absent ones.
   std::vector<ValueId> by_position(std::span<const ValueId> list) const;
 };
 
@@ -85,31 +85,31 @@ class Graph {
   Graph(std::string name, const OpTable& table, const StateTable& states)
       : name_(name), table_(&table), states_(&states) {}
 
-  // The phase and layer of the operations that are appended next.
+  // Phase and layer of operations appended from here on.
   Phase phase = Phase::forward;
   int layer = 0;
 
-  // Appends an operation whose outputs follow from its row; operands are at their positions, kNone for those that are
-  // absent (or left out at the end). `name` names the outputs in prints. InternalError if the row requires other
-  // operands. Returns the outputs that are present.
+  // Appends an operation whose outputs are inferred by its row. `ins` are by position, kNone for absent operands
+  // (trailing ones may be omitted). `name` names the outputs in dumps. Returns the outputs that are present. Throws
+  // InternalError if the row requires other operands.
   std::vector<ValueId> apply(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
                              std::string_view name = {});
-  // The same for an operation with one output.
+  // As apply(), for operations with one output.
   ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
              std::string_view name = {});
-  // Appends an operation whose outputs are given: inputs, broadcasts, gradients of tables.
+  // Appends an operation with explicit output types: inputs, broadcasts, gradients of tables.
   std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, const OutTypes& outs,
                             tensor::Attributes attributes = {}, std::string_view name = {});
 
-  // Building blocks whose attributes follow from their operands.
+  // Helpers that derive attributes from operands.
   ValueId input(std::string_view name, tensor::Type type);
   ValueId fill(double value, tensor::Type type);
   ValueId read(StateId state);
   void accumulate(ValueId value, StateId state);
   void assign(ValueId value, StateId state);
-  ValueId add(std::vector<ValueId> values);  // one: itself
+  ValueId add(std::vector<ValueId> values);  // a single value is returned unchanged
   ValueId scale(ValueId x, double by);
-  // Sums over every dim that is not in the type's shape; x itself if there is none.
+  // Sums over every dim that is not in the type's shape; returns x unchanged if there is none.
   ValueId sum_to(ValueId x, const tensor::Type& type);
   // The product of a and b, summed over every dim that is not in `dims`.
   ValueId contract(ValueId a, ValueId b, std::string_view dims, tensor::DType dtype);
@@ -117,12 +117,12 @@ class Graph {
 
   void set_phase(size_t op, Phase to) { ops_[op].phase = to; }
 
-  // Removes the operations from `first` on that neither `wanted` nor an effect needs; optional outputs that nothing
-  // needs become absent. Values are renumbered from the first that these operations make. Returns the new ids of
-  // `wanted`, whose entries may be kNone.
+  // Removes operations from `first` on that neither `wanted` nor an effect depends on; optional outputs that nothing
+  // uses become absent. Renumbers values from the first that these operations produce. Returns the new ids of `wanted`,
+  // whose entries may be kNone.
   std::vector<ValueId> prune(size_t first, std::vector<ValueId> wanted);
 
-  // The type of the gradient of x: as x, but at least fp32 if x is a weight that is read.
+  // The type of the gradient of x: that of x, but at least fp32 if x reads a weight.
   tensor::Type gradient_type(ValueId x) const;
 
   const std::string& name() const { return name_; }
@@ -143,7 +143,7 @@ class Graph {
   std::vector<Value> values_;
 };
 
-// fp32 for bf16 and fp16, else the dtype itself: the dtype of statistics, gradients of weights and optimizer state.
+// fp32 for bf16 and fp16, else the dtype itself: used for statistics, gradients of weights and optimizer states.
 tensor::DType wide(tensor::DType dtype);
 
 }  // namespace kintsugi::graph

@@ -1,9 +1,9 @@
-// The row of an operation: all that is known of it but its kernels. Its operands and outputs have names, and a
-// position each. Which dims may be split, and with what result, is data here and not code in the partitioner.
+// The row of an operation: everything known about it except its kernels. Operands and outputs have a name and a
+// position. How dims may be split, and with what result, is data here rather than code in the partitioner.
 //
-// Because no value holds a dim name twice, a row needs little: every dim of every operand may be split unless `whole`
-// names it. An operand or output that has the dim is split along it, an operand that lacks it is whole, and an output
-// that lacks it is partial, with the combiner in `combine`.
+// Because no value has two dims of the same name, a row needs little: every dim of every operand may be split unless
+// `whole` names it. Operands and outputs that have the dim are split along it, operands that lack it are whole, and
+// outputs that lack it are partial, with the combiner in `combine`.
 //
 // A window operation (convolution, pooling) relates two sizes of one dim. Its `windowed` operands and outputs are
 // indexed by input position, all others by output position; both use the same dim name ("height"), so that one rule
@@ -11,7 +11,7 @@
 // (tensor/window.h). The kernel's own dims have other names ("kernel_height") and are never split. If a windowed dim is
 // split, each rank owns a range of output positions and holds every input position that their windows reach: a halo
 // exchange fetches those of a windowed operand; a windowed output is a partial sum where ranks overlap, which a reverse
-// halo exchange adds up. So a windowed output must be additive over output positions, as a convolution's input
+// halo exchange adds up. A windowed output must therefore be additive over output positions, as a convolution's input
 // gradient is.
 #pragma once
 
@@ -42,14 +42,14 @@ struct Op;
 using tensor::Combiner;
 using tensor::OperandList;
 
-// What a rank spends on an operation, computed from the types of its local blocks.
+// Cost of an operation on a rank, computed from the types of its local blocks.
 struct Cost {
   double flops = 0;
-  double memory_bytes = 0;  // read and written
+  double memory_bytes = 0;  // bytes read and written
 };
 
-// The operands or the outputs of an operation by their types, as its rules access them: by name, or by position.
-// InternalError for one that is absent.
+// The types of an operation's operands or outputs, as its rules access them: by name or by position. Throws
+// InternalError for absent ones.
 class Types {
  public:
   Types(const OperandList& names, std::span<const tensor::Type> there, uint32_t absent)
@@ -58,7 +58,7 @@ class Types {
   bool has(std::string_view name) const { return names_.place(name, absent_).has_value(); }
   const tensor::Type& operator[](std::string_view name) const;
   const tensor::Type& operator[](size_t position) const { return (*this)[names_[position].name]; }
-  // Those that are present.
+  // Iterates over those present.
   size_t size() const { return there_.size(); }
   auto begin() const { return there_.begin(); }
   auto end() const { return there_.end(); }
@@ -69,7 +69,7 @@ class Types {
   uint32_t absent_;
 };
 
-// The types of the outputs, each at its position; one that is absent is kAbsent, or left out at the end.
+// The types of the outputs by position; absent ones are kAbsent, or omitted at the end.
 struct AbsentOutput {};
 constexpr AbsentOutput kAbsent;
 class OutTypes {
@@ -91,61 +91,62 @@ class OutTypes {
   std::vector<One> list_;
 };
 
-// The outputs; InternalError that says what does not fit.
+// Infers the outputs; throws an InternalError that states what does not fit.
 using InferRule = OutTypes (*)(Types ins, const tensor::Attributes&);
-// The gradient of each operand at its position (kNone: none), from those of the outputs at theirs (kNone: not asked
-// for).
+// Returns the gradient of each operand by position (kNone: none), given those of the outputs by position (kNone: not
+// needed).
 using GradRule = std::vector<ValueId> (*)(Graph&, const Op&, std::span<const ValueId> douts);
 using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 
-// The role of an operation, for code that must know more of it than its splits. compute: a function of its operands,
-// as nearly all are. The others read a state, add to it, or replace it; take an input of the run; or give an output to
-// it.
+// The role of an operation, for code that must know more than its splits. compute: a pure function of its operands, as
+// nearly all are. The others read, accumulate into or replace a state, take an input of the run, or produce an output
+// of it.
 enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
 
 struct OpRow {
   std::string_view kind;
   Role role = Role::compute;
   OperandList ins = {};
-  OperandList outs = {};         // of an effect: the names that its kernel writes; it has none in a graph
-  std::string_view family = {};  // what "in ..." of a rule names; empty: the kind
-  InferRule infer = nullptr;     // null: the outputs are given
-  GradRule grad = nullptr;       // null: no gradient passes
+  OperandList outs = {};         // for an effect: names of what its kernel writes; no values in the graph
+  std::string_view family = {};  // name used after "in" in plan rules; empty: the kind
+  InferRule infer = nullptr;     // null: output types are given explicitly
+  GradRule grad = nullptr;       // null: not differentiable
   FlopsRule flops = nullptr;     // null: one per element of the first output
 
-  // Splits.
-  std::vector<std::string_view> whole = {};  // dims that are never split, beside those of the attribute "whole"
-  std::vector<std::string_view> steps = {};  // dims of `whole` that it can take piece by piece
-  std::string_view join = {};                // the kernel that joins the outputs of two pieces; empty: they are added
-  std::vector<std::pair<std::string_view, Combiner>> combine = {};  // of outputs; sum if not given
+  // Splitting.
+  std::vector<std::string_view> whole = {};  // dims that are never split, in addition to those of the attribute "whole"
+  std::vector<std::string_view> steps = {};  // dims of `whole` that can be processed piece by piece
+  std::string_view join = {};                // kernel that merges the outputs of two pieces; empty: addition
+  std::vector<std::pair<std::string_view, Combiner>> combine = {};  // per output; default: sum
   bool additive = false;                                            // f(a + a', b + b') = f(a, b) + f(a', b')
-  bool linear = false;                                              // linear in each operand while the others are held
-  bool variadic = false;  // a sum of any number of operands: may be made in groups
-  bool chained = false;   // adds its operands in their order: f(a, b, c) = f(f(a, b), c)
-  bool listed = false;    // makes an output of each operand: f(a, b) is f(a) and f(b)
-  bool flat = false;      // elementwise: may work on any flat piece of its operands' local blocks
-  bool free = false;      // costs nothing in any layout: made where and how it is needed
-  // Where the inputs are zero at padding, so are the outputs, and dims that an output lacks get nothing from padding;
-  // of a sum (`variadic`) only where all operands have the padded dim. docs/operations.md says what the others give.
+  bool linear = false;                                              // linear in each operand with the others fixed
+  bool variadic = false;  // a sum of any number of operands, which may be grouped
+  bool chained = false;   // adds its operands in order: f(a, b, c) = f(f(a, b), c)
+  bool listed = false;    // one output per operand: f(a, b) is f(a) and f(b)
+  bool flat = false;      // elementwise: applies to any flat piece of its operands' local blocks
+  bool free = false;      // free in any layout: materialized where and as needed
+  // If inputs are zero at padding so are the outputs, and padding contributes nothing to dims that an output lacks; for
+  // a sum (`variadic`) only if all operands have the padded dim. docs/operations.md describes the others.
   bool keeps_zero = false;
   std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
 
-  std::vector<std::string_view> windowed = {};  // operands and outputs that are indexed by input position
+  std::vector<std::string_view> windowed = {};  // operands and outputs indexed by input position
 
   // Memory.
-  std::vector<std::pair<std::string_view, std::string_view>> in_place = {};  // (output, input) that may share memory
-  bool view = false;                               // the output is the input under other names
-  bool must_share = false;                         // the first output is the first input's memory, changed in part
-  std::vector<std::string_view> accumulates = {};  // outputs that can be added to what is there
-  std::vector<std::string_view> narrows = {};      // outputs that can be in bf16: computed in fp32, rounded once
-  bool effect = false;                             // writes a state: kept though nothing reads it
+  std::vector<std::pair<std::string_view, std::string_view>> in_place =
+      {};                                          // (output, input) pairs that may share memory
+  bool view = false;                               // the output is the input under other dim names
+  bool must_share = false;                         // the first output is the first input, modified in place
+  std::vector<std::string_view> accumulates = {};  // outputs that can be accumulated into existing values
+  std::vector<std::string_view> narrows = {};      // outputs that can be bf16: computed in fp32, rounded once
+  bool effect = false;                             // writes a state: never eliminated as unused
 
-  // How passes of the compiler treat it.
-  bool light = false;      // a pass over memory: computed again under light recomputation
-  bool selective = false;  // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
-  // Optional outputs that are made even if nothing reads one of them: a fusion may replace all of them by one.
+  // Treatment by compiler passes.
+  bool light = false;      // memory-bound: recomputed under light recomputation
+  bool selective = false;  // recomputed under selective recomputation (Korthikanti et al. 2022, section 5)
+  // Optional outputs that exist even if unread: a fusion may replace all of them by one.
   std::vector<std::string_view> made_together = {};
-  bool converts_dtype = false;  // the same numbers in another dtype
+  bool converts_dtype = false;  // converts values to another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }
   Combiner combiner(std::string_view output) const;
@@ -155,20 +156,20 @@ struct OpRow {
   bool may_share(std::string_view output, size_t input) const;  // the input at that position
 };
 
-// The cost of a row's operation with these operands and outputs, those that are present.
+// The cost of an operation with these operands and outputs, those that are present.
 Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const tensor::Type> outs,
           const tensor::Attributes& attributes, tensor::Absent absent = {});
 
-// The visible list of operations, searched by kind.
+// The list of all operations, searchable by kind.
 class OpTable {
  public:
-  explicit OpTable(std::vector<OpRow> rows);  // InternalError if a row names what it does not have, or occurs twice
+  explicit OpTable(std::vector<OpRow> rows);       // InternalError if a row is inconsistent or occurs twice
   const OpRow& find(std::string_view kind) const;  // InternalError if there is none
   const std::vector<OpRow>& rows() const { return rows_; }
 
  private:
   std::vector<OpRow> rows_;
-  std::unordered_map<std::string_view, size_t> by_kind_;  // positions in rows_
+  std::unordered_map<std::string_view, size_t> by_kind_;  // index into rows_
 };
 
 }  // namespace kintsugi::graph

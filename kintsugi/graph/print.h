@@ -1,4 +1,4 @@
-// A graph as text, one operation a line.
+// Prints a graph, one operation per line.
 #pragma once
 
 #include <string>
