@@ -30,7 +30,7 @@ uint32_t big_endian(std::string_view bytes) {
   return x;
 }
 
-// What follows 'KEY': in the header's dictionary.
+// The text after 'KEY': in the header's dictionary.
 std::string_view value_of(const ByteFile& file, std::string_view header, std::string_view key) {
   const std::string quoted = fmt::format("'{}':", key);
   const size_t at = header.find(quoted);

@@ -1,4 +1,4 @@
-// A file of bytes that is read at any place: as it is, or as it was before gzip.
+// Random access to a file, decompressed if it is gzipped.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace kintsugi::images {
 
-// Const use is safe from several threads.
+// Const use is thread-safe.
 class ByteFile {
  public:
-  // What was compressed is decompressed into memory. UserError if the file cannot be read or is damaged.
+  // Decompresses gzip into memory. Throws UserError if the file cannot be read or is corrupt.
   explicit ByteFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
   int64_t size() const { return size_; }
-  // Bytes [offset, offset + out.size()) of the content. Allocates nothing.
+  // Reads bytes [offset, offset + out.size()) of the content. Allocates nothing.
   void read_at(int64_t offset, std::span<std::byte> out) const;
   // The first bytes, at most `count`.
   std::string head(int64_t count) const;

@@ -19,7 +19,7 @@ constexpr int32_t kNoClass = 255;  // of a pixel
 
 struct Cifar {
   const char* name;
-  int64_t labels;  // bytes before the image, the last of which is the label
+  int64_t labels;  // bytes before the image; the last is the label
   int64_t classes;
 
   int64_t record() const { return labels + kCifarImage; }
@@ -41,7 +41,7 @@ std::vector<int32_t> labels_of(const ByteFile& file, const Cifar& cifar) {
   return labels;
 }
 
-// The first label that is out of range, or the end.
+// The first label out of range, or the end.
 auto first_bad(const std::vector<int32_t>& labels, int64_t classes) {
   return std::ranges::find_if(labels, [&](int32_t label) { return label >= classes; });
 }
@@ -61,7 +61,7 @@ bool is_image_file(const std::filesystem::path& path) {
 
 ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels, LabelKind kind)
     : kind_(kind), bytes_(std::make_shared<const ByteFile>(path)) {
-  // The first bytes of a record may look like an idx header.
+  // The first bytes of a record may resemble an idx header.
   const bool records = std::ranges::any_of(kCifars, [&](const Cifar& c) { return bytes_->size() % c.record() == 0; });
   if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records))
     open_arrays(labels);
@@ -79,7 +79,7 @@ void ImageFile::open_cifar() {
   for (const Cifar& cifar : kCifars) {
     if (size == 0 || size % cifar.record() != 0) continue;
     std::vector<int32_t> labels = labels_of(*bytes_, cifar);
-    // A file of 3,073 x 3,074 bytes may be either: the labels decide.
+    // A file of 3,073 x 3,074 bytes may be either: decide by the labels.
     if (found && first_bad(labels, cifar.classes) != labels.end()) continue;
     if (found && first_bad(labels_, found->classes) == labels_.end())
       fail(path(), "may be CIFAR-10 or CIFAR-100 by its size and labels; give an npy file");
@@ -122,7 +122,7 @@ void ImageFile::open_arrays(const std::filesystem::path& labels) {
   if (std::ranges::find(s, 0) != s.end()) fail(path(), fmt::format("holds {}: no image", shape));
   if (s.size() >= 4) {
     const bool first = is_channels(s[1]), last = is_channels(s.back());
-    // Fields of numbers have their channels first, however many they are.
+    // Numeric fields are channels first, regardless of their number.
     if (first == last && dtype_ == tensor::DType::u8)
       fail(path(),
            fmt::format("holds {}; either the second or the last size must be a number of channels, 1 to 4", shape));
@@ -232,7 +232,7 @@ void ImageFile::open_classes_of_pixels(const std::shared_ptr<const ByteFile>& fi
 void ImageFile::read_classes(int64_t i, std::span<int32_t> to) const {
   base::require(i >= 0 && i < size() && std::ssize(to) == pixels() && of_pixels_, "images",
                 "classes of image {} of {} are read into {}", i, size(), to.size());
-  // As bytes at the end of the memory, each of which is read before it is overwritten.
+  // Read bytes to the end of the memory; each is read before it is overwritten.
   const std::span<std::byte> bytes = std::as_writable_bytes(to).last(to.size());
   of_pixels_->read_at(of_pixels_begin_ + i * pixels(), bytes);
   for (size_t p = 0; p < to.size(); ++p) {

@@ -1,12 +1,12 @@
-// Images with a class each, in the files in which data sets are published.
+// Labelled images in the file formats of published data sets.
 //
 //   CIFAR-10   records of a label (0 to 9) and 3 x 32 x 32 bytes, channels first
 //   CIFAR-100  records of a coarse label (0 to 19), a label (0 to 99) and 3 x 32 x 32 bytes
-//   idx        [image height width] or [image height width channel], uint8; labels in a file of their own
+//   idx        [image height width] or [image height width channel], uint8; labels in a separate file
 //   npy        the same, or [image channel height width]; volumes [image channel depth height width], or with channels
 //              last; uint8 or fp32
 //
-// The format is found by content. A file may be compressed by gzip.
+// The format is detected by content. Files may be gzipped.
 #pragma once
 
 #include <algorithm>
@@ -23,17 +23,17 @@
 
 namespace kintsugi::images {
 
-// What the labels of images are: a class of each image; numbers of each; a class of each pixel, uint8, where 255 is
-// none. Without labels (`none`) those that a file has itself are read all the same.
+// The kind of labels: a class per image; numbers per image; a class per pixel, uint8, where 255 means none. `none`
+// still reads labels embedded in the file.
 enum class LabelKind : uint8_t { classes, numbers, pixels, none };
 
 class ImageFile {
  public:
-  // `labels`: a file of labels (idx, npy, or text of one number a line), for formats without their own; empty: that of
-  // a published idx pair, which is beside the images, "labels-idx1" for "images-idx3". UserError that names the file
-  // for anything damaged, of another rank or type, labels out of range, and labels that are not one for each image.
-  // Numbers are a CSV with a line for each image, or npy, fp32 [image] or [image number]; classes of pixels are npy or
-  // idx, uint8, of the sizes of the images.
+  // `labels`: a file of labels (idx, npy, or text with one number per line) for formats without embedded labels; empty:
+  // the counterpart of a published idx pair next to the images, "labels-idx1" for "images-idx3". Throws UserError,
+  // naming the file, for corrupt files, another rank or type, labels out of range, and a number of labels other than
+  // that of images. Numbers are a CSV with one line per image, or npy, fp32 [image] or [image number]; pixel classes
+  // are npy or idx, uint8, with the sizes of the images.
   ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels,
             LabelKind kind = LabelKind::classes);
 
@@ -44,21 +44,21 @@ class ImageFile {
   int64_t size() const { return images_; }
   LabelKind label_kind() const { return kind_; }
   int64_t channels() const { return channels_; }
-  int64_t depth() const { return depth_; }  // 0: images of height and width alone
+  int64_t depth() const { return depth_; }  // 0: two-dimensional images
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
   int64_t pixels() const { return std::max<int64_t>(depth_, 1) * height_ * width_; }
   int64_t bytes_per_image() const { return channels_ * pixels() * tensor::size_of(dtype_); }
   int64_t classes() const { return classes_; }  // of the format, or the largest label plus one
-  int64_t numbers() const { return numbers_; }  // of an image, where labels are numbers
+  int64_t numbers() const { return numbers_; }  // per image, where labels are numbers
 
   int32_t label(int64_t i) const { return labels_.empty() ? -1 : labels_[static_cast<size_t>(i)]; }  // -1: unknown
   std::span<const float> numbers_of(int64_t i) const {
     return std::span(targets_).subspan(static_cast<size_t>(i * numbers_), static_cast<size_t>(numbers_));
   }
-  // The class of each pixel [[depth] height width] of image i, -1 for none. Allocates nothing.
+  // Reads the class of each pixel [[depth] height width] of image i, -1 for none. Allocates nothing.
   void read_classes(int64_t i, std::span<int32_t> to) const;
-  // Image i as [channel [depth] height width]. Const use is safe from several threads. Allocates nothing.
+  // Reads image i as [channel [depth] height width]. Const use is thread-safe. Allocates nothing.
   void read(int64_t i, std::span<std::byte> to) const;
   std::string fingerprint() const;  // of images and labels
 
@@ -78,13 +78,13 @@ class ImageFile {
   std::string format_, labels_fingerprint_;
   tensor::DType dtype_ = tensor::DType::u8;
   int64_t channels_ = 0, depth_ = 0, height_ = 0, width_ = 0, classes_ = 0;
-  int64_t begin_ = 0, stride_ = 0;  // of images in the file, bytes
+  int64_t begin_ = 0, stride_ = 0;  // of images in the file, in bytes
   bool channels_last_ = false;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
 };
 
-// Whether the file begins as one of these formats does, or has the size of CIFAR records.
+// Whether the file has the magic number of one of these formats or the size of CIFAR records.
 bool is_image_file(const std::filesystem::path& path);
 
 }  // namespace kintsugi::images

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Published {
-  std::string_view train, test;  // how names of files begin
+  std::string_view train, test;  // prefixes of file names
 };
 constexpr std::array kPublished = {Published{"data_batch_", "test_batch"}, Published{"train.bin", "test.bin"},
                                    Published{"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}};

@@ -10,17 +10,17 @@
 
 namespace kintsugi::images {
 
-// What a folder is opened for: the files of which part of a published data set are taken from it.
+// The purpose of opening a folder, which determines the part of a published data set.
 enum class Use { train, evaluate };
 
-// A file, or the files of a published data set in a folder: data_batch_*.bin or test_batch.bin of CIFAR-10, train.bin
-// or test.bin of CIFAR-100, train-images-idx3-ubyte or t10k-images-idx3-ubyte of MNIST, perhaps with ".gz". UserError
-// for a folder without them.
+// Returns a file itself, or the files of a published data set in a folder: data_batch_*.bin or test_batch.bin of
+// CIFAR-10, train.bin or test.bin of CIFAR-100, train-images-idx3-ubyte or t10k-images-idx3-ubyte of MNIST, optionally
+// with ".gz". Throws UserError for a folder without them.
 std::vector<std::filesystem::path> image_files(const std::filesystem::path& path, Use use);
 
 class ImageSet {
  public:
-  // `paths`: one or more, each as image_files takes it. `labels`: as ImageFile takes it, of the one file. UserError for
+  // `paths`: one or more, each as for image_files. `labels`: as for ImageFile, for a single file. Throws UserError for
   // files whose images differ in size or type.
   ImageSet(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& labels, Use use,
            LabelKind kind = LabelKind::classes);
@@ -43,17 +43,17 @@ class ImageSet {
   std::span<const float> numbers_of(int64_t i) const;
   void read_classes(int64_t i, std::span<int32_t> to) const;
   void read(int64_t i, std::span<std::byte> to) const;  // as ImageFile
-  // UserError unless each label is below `classes`.
+  // Throws UserError unless each label is below `classes`.
   void require_labels(int64_t classes) const;
-  // UserError if a class has no image.
+  // Throws UserError if a class has no image.
   void require_all_classes(int64_t classes) const;
 
  private:
-  // The file that holds image i, and its number there.
+  // Returns the file containing image i, and its index there.
   std::pair<const ImageFile*, int64_t> locate(int64_t i) const;
 
   std::vector<ImageFile> files_;
-  std::vector<int64_t> ends_;  // of each file: images up to its end
+  std::vector<int64_t> ends_;  // per file: number of images up to its end
 };
 
 }  // namespace kintsugi::images

@@ -1,4 +1,4 @@
-// Small files of images for tests.
+// Small image files for tests.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline std::string test_pixels(int64_t n, int64_t bytes) {
   return text;
 }
 
-// Records of CIFAR-10 (one byte of labels) or CIFAR-100 (two, of which the first is 3).
+// Records of CIFAR-10 (one label byte) or CIFAR-100 (two, the first of which is 3).
 inline std::string cifar_file(const std::vector<int>& labels, int label_bytes = 1) {
   std::string file;
   for (size_t n = 0; n < labels.size(); ++n) {
@@ -37,7 +37,7 @@ inline std::string idx_file(const std::vector<uint32_t>& shape, std::string_view
   return file.append(elements);
 }
 
-// As NumPy writes it, version 1.
+// As written by NumPy, version 1.
 inline std::string npy_file(std::string_view type, std::string_view shape, std::string_view elements,
                             std::string_view order = "False") {
   std::string header = "{'descr': '" + std::string(type) + "', 'fortran_order': " + std::string(order) +
