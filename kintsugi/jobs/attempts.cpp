@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<Outcome, 4> kOutcomes = {Outcome::unknown, Outcome::finished, Outcome::stopped, Outcome::failed};
 
-// One write, so that a line is there as a whole or not at all, unless the disk is full.
+// A single write, so that a line is complete or absent unless the disk is full.
 void append(const fs::path& folder, const std::string& line) {
   const fs::path path = folder / kAttemptsFile;
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -57,7 +57,7 @@ std::vector<Attempt> read_attempts(const fs::path& folder) {
   int64_t line = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // of a write that was cut short
+    if (end == std::string::npos) break;  // of an incomplete write
     ++line;
     const auto json = base::Json::parse("launch", path.string(), text.substr(at, end - at), line);
     at = end + 1;
@@ -113,7 +113,7 @@ std::optional<Refusal> refusal(const std::vector<Attempt>& attempts, int64_t ste
   size_t first = attempts.size();
   while (first > 0 && !attempts[first - 1].given_up && attempts[first - 1].outcome != Outcome::finished) --first;
   const size_t count = attempts.size() - first;
-  // The last attempt's end may not have been written: then the newest checkpoint says how far it came.
+  // The end of the last attempt may be missing: the newest checkpoint then tells its progress.
   if (count >= 2 && attempts[attempts.size() - 2].from == step && attempts.back().from == step)
     return Refusal{true, fmt::format("two attempts in a row ended without a new checkpoint, at step {}{}", step,
                                      attempts.back().why.empty() ? "" : "; the last: " + attempts.back().why)};

@@ -1,4 +1,4 @@
-// Signals received through a descriptor while children run, and descriptors that close themselves.
+// Receives signals through a descriptor while children run; RAII descriptors.
 #pragma once
 
 #include <signal.h>
@@ -28,8 +28,8 @@ class Descriptor {
   int number_;
 };
 
-// Blocks SIGUSR1, SIGTERM, SIGINT and SIGCHLD, which signalfd then receives, for the object's lifetime. A child restores
-// the mask `before()` between fork and exec.
+// Blocks SIGUSR1, SIGTERM, SIGINT and SIGCHLD, so that signalfd receives them, for the object's lifetime. A child
+// restores the mask `before()` between fork and exec.
 class BlockedSignals {
  public:
   BlockedSignals() {

@@ -6,8 +6,8 @@
 
 namespace kintsugi::jobs {
 
-// Errors that would recur come first: the ranks that end after one are killed too. A rank that dies leaves others that
-// say so.
+// Errors that would recur come first: ranks that end after one are killed too, and a dead rank makes others report
+// errors.
 std::span<const FailureKind> failure_kinds() {
   using enum Response;
   static constexpr std::array<FailureKind, 15> kKinds = {{

@@ -40,7 +40,7 @@ void Pool::start(int64_t id, const std::string& command, const std::filesystem::
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) fail_to("start a process");
   if (pid > 0) {
-    ::setpgid(pid, pid);  // here too: a signal may be sent before the child has done it
+    ::setpgid(pid, pid);  // in the parent too: a signal may be sent before the child has done it
     children_[pid] = id;
     return;
   }
@@ -59,11 +59,11 @@ void Pool::start(int64_t id, const std::string& command, const std::filesystem::
 Pool::Event Pool::wait() {
   for (;;) {
     int status = 0;
-    // Not waitpid(-1): other children of this process are not ours.
+    // Not waitpid(-1): this process may have other children.
     for (const auto& [pid, id] : children_) {
       if (::waitpid(pid, &status, WNOHANG) != pid) continue;
       const Event event = {0, id, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)};
-      ::kill(-pid, SIGKILL);  // what the command left running
+      ::kill(-pid, SIGKILL);  // whatever the command left running
       children_.erase(pid);
       return event;
     }

@@ -1,4 +1,4 @@
-// Several commands that run at the same time, such as the runs of a sweep.
+// Several concurrent commands, such as the runs of a sweep.
 #pragma once
 
 #include <sys/types.h>
@@ -13,22 +13,22 @@
 
 namespace kintsugi::jobs {
 
-// Starts commands by /bin/sh, each in a process group of its own, so that a Ctrl-C of the terminal reaches this process
-// alone. Children are sent SIGTERM if this process dies. One pool at a time.
+// Starts commands with /bin/sh, each in its own process group, so that Ctrl-C reaches only this process. Children
+// receive SIGTERM if this process dies. At most one pool exists at a time.
 class Pool {
  public:
   Pool();
-  ~Pool();  // kills what still runs
+  ~Pool();  // kills running commands
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Output and errors are appended to `log`. UserError if the log cannot be opened or the process cannot be started.
+  // Appends output and errors to `log`. Throws UserError if the log cannot be opened or the process cannot be started.
   void start(int64_t id, const std::string& command, const std::filesystem::path& log);
 
   // Blocks until a command ends or this process receives SIGUSR1, SIGTERM or SIGINT.
   struct Event {
-    int signal = 0;   // received by this process; 0: a command has ended
-    int64_t id = -1;  // of the command that has ended
+    int signal = 0;   // received by this process; 0: a command ended
+    int64_t id = -1;  // of the command that ended
     int code = 0;     // its exit code; 128 plus the signal that ended it
   };
   Event wait();
@@ -42,7 +42,7 @@ class Pool {
   std::map<pid_t, int64_t> children_;
 };
 
-// The lines of a log's last 64 KiB that report errors, for failure_of().
+// Returns the lines of a log's last 64 KiB that report errors, for failure_of().
 std::vector<std::string> error_lines_of(const std::filesystem::path& log);
 
 }  // namespace kintsugi::jobs

@@ -1,4 +1,4 @@
-// The scripts of jobs. Each is one supervisor, `kintsugi launch --with`, under the directives of its scheduler.
+// Job scripts. Each runs one supervisor, `kintsugi launch --with`, below the directives of its scheduler.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using launch::Scheduler;
 
-// A word of a shell, quoted where it must be.
+// Quotes a shell word where necessary.
 std::string word(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
@@ -22,7 +22,7 @@ std::string word(std::string_view text) {
   return quoted + "'";
 }
 
-// Between double quotes, so that the script's shell puts in variables: a command of the site.
+// Quotes a command of the site in double quotes, so that the script's shell expands variables.
 std::string expanded(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -66,7 +66,7 @@ std::string log_of(const Job& job, std::string_view id) {
   return fmt::format("{}/job_{}.log", job.run_folder, id);
 }
 
-// In a directive.
+// Quotes for a directive.
 std::string quoted_log(const Job& job, std::string_view id) {
   const std::string log = log_of(job, id);
   return log.find(' ') == std::string::npos ? log : "\"" + log + "\"";
@@ -129,7 +129,7 @@ std::string flux_directives(const Job& job) {
   return text;
 }
 
-// How the job goes on after its time limit, for the shell of the script.
+// Resubmission after the time limit, in the shell of the script.
 std::string again_of(const Job& job) {
   switch (job.site.scheduler) {
     case Scheduler::slurm:
@@ -170,14 +170,13 @@ std::string shell_script(const Job& job) {
   std::string text = fmt::format("#!/bin/bash\n# {}: written by `{}`.\n", job.site.title, job.asked);
   text += directives_of(job);
   for (const std::string& m : job.site.modules) text += "module load " + word(m) + "\n";
-  text +=
-      fmt::format("set -euo pipefail\ncd {}\n", word(job.folder));  // not before: modules use variables that are unset
+  text += fmt::format("set -euo pipefail\ncd {}\n", word(job.folder));  // only here: modules use unset variables
   for (const Setting& s : job.site.environment)
     text += fmt::format("# {}\nexport {}={}\n", s.why, s.name, word(s.value));
   text += "# It starts the ranks, passes signals on to them, and decides what follows when they have ended.\n";
   text += fmt::format("exec {} launch{} \\\n  --with {} \\\n", word(job.command), arguments_of(job),
                       expanded(launcher_of(job)));
-  // Slurm says itself when the limit is near.
+  // Slurm itself signals when the limit is near.
   if (job.site.scheduler != Scheduler::slurm)
     text += fmt::format("  --stop-after {} \\\n", job.seconds - job.save_seconds);
   if (const std::string again = again_of(job); !again.empty())
@@ -185,7 +184,7 @@ std::string shell_script(const Job& job) {
   return text + fmt::format("  --max-restarts {}\n", job.max_restarts);
 }
 
-// A text of YAML in double quotes, which JSON's are too.
+// Quotes a text for YAML, whose double-quoted strings include JSON's.
 std::string yaml(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {

@@ -35,7 +35,7 @@ struct Place {
 
 std::string text_of(const Raw& raw, const Place& place) {
   if (raw.type != Raw::Type::text) place.refuse("is {}; it must be a text", raw.type_name());
-  // Each ends in a line of a script.
+  // Each becomes part of a line of a script.
   if (raw.text.find_first_of("\n\r\0", 0, 3) != std::string::npos) place.refuse("has more than one line");
   return raw.text;
 }
@@ -150,7 +150,7 @@ const std::vector<Key>& site_keys() {
 
 constexpr std::array<std::string_view, 5> kSections = {"site", "node", "launch", "environment", "partitions"};
 
-// The places in `text` that are filled in are known.
+// Checks that the placeholders in `text` are known.
 void check_places(std::string_view text, const Place& place) {
   constexpr std::array<std::string_view, 6> kPlaces = {"{nodes}", "{ranks}",   "{ranks_per_node}",
                                                        "{cores}", "{devices}", "{mpi}"};

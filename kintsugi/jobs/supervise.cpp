@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
   throw base::UserError("launch", "{}: {}", what, std::strerror(errno));
 }
 
-// The lines of what is read in pieces.
+// Splits chunks into lines.
 class Lines {
  public:
   explicit Lines(std::vector<std::string>& kept) : kept_(kept) {}
@@ -66,7 +66,7 @@ class Lines {
 void pass_on(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;  // nobody reads it: the run goes on
+    if (n <= 0) return;  // nobody reads it: the run continues
     text.remove_prefix(static_cast<size_t>(n));
   }
 }
@@ -129,7 +129,7 @@ Ended supervise(const std::string& command, double stop_after) {
     ++stops;
     ended.told = true;
   };
-  // After its end what others still write to the pipe is not waited for.
+  // After the command ends, do not wait for what others still write to the pipe.
   while (runs || errors.number() >= 0) {
     std::array<pollfd, 2> watched = {pollfd{signals.number(), POLLIN, 0}, pollfd{errors.number(), POLLIN, 0}};
     int wait = runs ? 60'000 : 100;

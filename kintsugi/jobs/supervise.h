@@ -1,4 +1,4 @@
-// A command that is watched: signals are passed on to it, its errors are looked at as they pass.
+// Supervises a command: forwards signals and scans its errors as they pass.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 namespace kintsugi::jobs {
 
 struct Ended {
-  int code = 0;                    // of its exit; 128 and the signal that ended it
-  bool told = false;               // it was told to end: by a signal that came, or after `stop_after`
-  std::vector<std::string> lines;  // of its errors, the last 200 that say one
+  int code = 0;                    // exit code; 128 plus the signal that ended it
+  bool told = false;               // it was asked to end, by a signal or after `stop_after`
+  std::vector<std::string> lines;  // the last 200 lines of stderr that report an error
 };
 
 // "code 1", "signal 9"
 std::string in_words(const Ended& ended);
 
-// Whether a line of a log reports an error of a rank or its launcher.
+// Whether a log line reports an error of a rank or its launcher.
 bool reports_error(std::string_view line);
 
-// The program that the command of a shell begins with, if PATH has none of that name; "" if it has, or if the command
-// begins otherwise.
+// Returns the program with which a shell command begins if PATH contains no such program; "" if it does, or if the
+// command begins otherwise.
 std::string missing_program(std::string_view command);
 
-// Runs `command` by /bin/sh until it ends. SIGUSR1, SIGTERM and SIGINT to this process, and the time limit, reach it as
-// SIGUSR1: srun and mpirun pass that on to all ranks, which end their step and save. A second SIGTERM or SIGINT reaches
-// it as SIGTERM. What it prints to stderr is passed on line by line. `stop_after`: seconds; 0: no limit.
+// Runs `command` with /bin/sh until it ends. Forwards SIGUSR1, SIGTERM, SIGINT and the time limit as SIGUSR1: srun and
+// mpirun forward that to all ranks, which finish their step and save. Forwards a second SIGTERM or SIGINT as SIGTERM.
+// Forwards its stderr line by line. `stop_after`: seconds; 0: no limit.
 Ended supervise(const std::string& command, double stop_after);
 
 }  // namespace kintsugi::jobs
