@@ -1,4 +1,4 @@
-// Blocks along one dim, as concatenate and slice copy them. Dense, row-major.
+// Blocks along one dim, as copied by concatenate and slice. Dense, row-major.
 #pragma once
 
 #include <cstring>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::kernels {
 
-// Copies `count` positions of the dim at `axis`, from position `from` of x to position `to` of y, which have the same
-// other dims.
+// Copies `count` positions of the dim at `axis`, from position `from` of x to position `to` of y; their other dims are
+// equal.
 inline void copy_along(size_t axis, const tensor::View& x, int64_t from, const tensor::View& y, int64_t to,
                        int64_t count) {
   const int64_t below = x.shape().stride(axis) * tensor::size_of(x.dtype()), in = x.shape()[axis].size,

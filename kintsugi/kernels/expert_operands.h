@@ -1,4 +1,4 @@
-// Operands and outputs of the operations of experts, by name and by position; see operands.h.
+// Operands and outputs of mixture-of-experts operations, by name and position; see operands.h.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct RouteGradIn {
   enum : size_t { kLogits, kExperts, kDweights };
   static constexpr OperandList kNames = {"logits", "experts", "dweights"};
 };
-struct BalanceLossIn {  // the loss has the first two
+struct BalanceLossIn {  // the loss has only the first two
   enum : size_t { kLogits, kCounts, kDloss };
   static constexpr OperandList kNames = {"logits", "counts"};
   static constexpr OperandList kGradNames = {"logits", "counts", "dloss"};

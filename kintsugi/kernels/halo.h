@@ -1,4 +1,4 @@
-// Blocks of rows along one dim, as halo_pack, halo_place and halo_add move them (kintsugi/program/halo.h).
+// Rows of blocks along one dim, as moved by halo_pack, halo_place and halo_add (kintsugi/program/halo.h).
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
@@ -9,12 +9,12 @@ namespace kintsugi::kernels {
 struct HaloRows {
   int64_t above = 1, rows = 0, below = 0;
 
-  // Where the part `a` of a row begins, in bytes.
+  // Byte offset of part `a` of a row.
   int64_t in_block(int64_t row, int64_t a) const { return (a * rows + row) * below; }
   int64_t in_packed(int64_t row, int64_t a) const { return (row * above + a) * below; }
 };
 
-// InternalError if a block does not have the call's dim.
+// Throws InternalError if a block lacks the call's dim.
 HaloRows halo_rows_of(const KernelCall& call, const tensor::View& block);
 
 }  // namespace kintsugi::kernels

@@ -11,7 +11,7 @@ bool Kernel::joins(std::string_view operation) const {
 
 namespace {
 
-// Kernels that do less than those of another set.
+// Restricts the capabilities of another set's kernels.
 class Lesser : public KernelSet {
  public:
   Lesser(std::unique_ptr<KernelSet> set, bool epilogues) : set_(std::move(set)), epilogues_(epilogues) {}

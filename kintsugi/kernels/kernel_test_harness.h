@@ -1,11 +1,11 @@
-// For tests of kernels: values that own their memory, and the call of one kernel of a set by its kind.
+// For tests of kernels: values that own their memory, and calls of one kernel of a set by its kind.
 //
 //   Tensor x = random_tensor({{"batch", 2}, {"embed", 5}}, DType::f32, 1);
 //   Tensor y(x.type());
 //   run_kernel(*set, {.kind = "gelu", .attributes = {{"form", "tanh"}}}, {&x}, {&y});
 //
-// An output may be the same object as an input: then the kernel works in place. Operands and outputs are at their
-// positions, null if absent, or left out at the end.
+// An output may be the same object as an input: the kernel then works in place. Operands and outputs are at their
+// positions, null if absent, or omitted at the end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using tensor::Shape;
 using tensor::Type;
 using tensor::View;
 
-// Memory aligned to 64 bytes, with a guard behind it.
+// Memory aligned to 64 bytes, followed by a guard.
 class Memory {
  public:
   explicit Memory(int64_t bytes) : bytes_(bytes), lines_(static_cast<size_t>((bytes + 63) / 64 + 1)) {
@@ -55,7 +55,7 @@ class Memory {
   std::vector<Line> lines_;
 };
 
-// A value with its memory. New elements are NaN (integers: -1), so that what a kernel forgets to store is seen.
+// A value with its memory. Initialized to NaN (integers: -1), to reveal elements that a kernel does not store.
 class Tensor {
  public:
   explicit Tensor(Type type) : type_(std::move(type)), memory_(type_.bytes()) {}
@@ -134,7 +134,7 @@ class Tensor {
   Memory memory_;
 };
 
-// Uniform in [low, high), the same for the same seed whatever the dtype (but for rounding).
+// Uniform in [low, high), the same for the same seed in every dtype (up to rounding).
 inline Tensor random_tensor(Shape shape, DType dtype, uint64_t seed, double low = -1, double high = 1) {
   Tensor x(std::move(shape), dtype);
   const auto key = random_key(seed, "test");
@@ -154,7 +154,7 @@ inline Tensor random_integers(Shape shape, uint64_t seed, int64_t low, int64_t h
   return x;
 }
 
-// A zero-filled scalar or state is Tensor(shape, dtype) followed by fill; this is the short form.
+// A scalar or state filled with `value`.
 inline Tensor filled(Shape shape, DType dtype, double value) {
   Tensor x(std::move(shape), dtype);
   x.fill(value);
@@ -171,8 +171,7 @@ struct Trial {
   int threads = 1;
 };
 
-// Runs the kernel, with a workspace of exactly the size that it requests; fails if it writes past the end of any
-// operand.
+// Runs the kernel, with a workspace of exactly the requested size; fails if it writes past the end of an operand.
 inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vector<Tensor*>& ins,
                        const std::vector<Tensor*>& outs) {
   const Kernel& kernel = set.find(trial.kind);
@@ -190,7 +189,7 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
         if (trial.attributes.has("kernel_" + dim.name)) continue;       // two sizes of one dim
         if (dim.name == "columns") continue;                            // a wider operand has more
         if (dim.name == "block") continue;                              // each list of blocks has its own length
-        if (trial.attributes.text_or("dim", "") == dim.name) continue;  // one index for each part
+        if (trial.attributes.text_or("dim", "") == dim.name) continue;  // one index per part
         EXPECT_EQ(named.index.local(), dim.size) << trial.kind << ": index of " << dim.name;
       }
       if (!known) indices.push_back({dim.name, DimIndex(dim.size)});
@@ -229,8 +228,8 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
     EXPECT_TRUE(!outs[i] || outs[i]->guard_is_whole()) << trial.kind << " output " << i;
 }
 
-// Every element of `got` is within absolute + relative * |wanted| of `want`; names the worst one that is not.
-// Infinities and NaN must stand in the same places.
+// Checks that every element of `got` is within absolute + relative * |wanted| of `want`; reports the worst one that is
+// not. Infinities and NaN must be at the same positions.
 inline void expect_close(const Tensor& got, const Tensor& want, double relative, double absolute,
                          const std::string& what = "") {
   ASSERT_EQ(got.elements(), want.elements()) << what;

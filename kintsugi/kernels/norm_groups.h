@@ -1,4 +1,4 @@
-// Group norm: which group a channel of a block is in, and the moments of each.
+// Group norm: the group of each channel of a block, and the moments of each group.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::kernels {
 
-// Of each channel of a block: its group, or -1 at padding.
+// [channel of the block]: its group, or -1 at padding.
 inline std::vector<int64_t> norm_groups(const KernelCall& call, const tensor::Dim& channels) {
   const int64_t each = call.attributes.integer("channels") / call.attributes.integer("groups");
   const tensor::DimIndex& index = call.index(channels.name);
@@ -22,7 +22,7 @@ struct GroupMoments {
   double mean = 0, inverse_deviation = 0;
 };
 
-// Of a group of a sample, by its sums: statistics [batch moment norm_group].
+// Moments of a group of a sample, from its sums: statistics [batch moment norm_group].
 inline GroupMoments group_moments(const KernelCall& call, const double* statistics, int64_t sample, int64_t group) {
   const int64_t groups = call.attributes.integer("groups");
   const auto count = static_cast<double>(call.attributes.integer("count"));

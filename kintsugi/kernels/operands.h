@@ -1,5 +1,5 @@
-// Operands and outputs of the operations that have several, by name and by position, for every set of kernels. Those
-// of the other kernels are in the list of their set.
+// Operands and outputs of operations that have several, by name and position, for every kernel set. Those of other
+// kernels are in the lists of their sets.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct ContractOut {
   enum : size_t { kY, kX };
   static constexpr OperandList kNames = {"y", tensor::optional("x")};
 };
-// The operations that a product of a set can do to its result, those of the attribute "epilogue".
+// Operations that matmuls can apply as an epilogue, by the attribute "epilogue".
 inline constexpr std::string_view kActivations[] = {"gelu",      "gelu_grad", "silu",       "silu_grad", "relu",
                                                     "relu_grad", "relu2",     "relu2_grad", "tanh",      "tanh_grad"};
 
-struct NormIn {  // of layer norm; RMS norm has the first two
+struct NormIn {  // layer norm; RMS norm has only the first two
   enum : size_t { kX, kGamma, kBeta };
   static constexpr OperandList kNames = {"x", "gamma", tensor::optional("beta")};
 };
@@ -32,8 +32,8 @@ struct NormGradIn {
   enum : size_t { kX, kGamma, kDy };
   static constexpr OperandList kNames = {"x", "gamma", "dy"};
 };
-// sums: of dx as it is stored, over the dims that gamma lacks.
-struct NormGradOut {  // of layer norm; RMS norm has the first two
+// sums: of dx as stored, over the dims that gamma lacks.
+struct NormGradOut {  // layer norm; RMS norm has only the first two
   enum : size_t { kDx, kDgamma, kDbeta, kSums };
   static constexpr OperandList kNames = {"dx", "dgamma", tensor::optional("dbeta"), tensor::optional("sums")};
 };
@@ -43,7 +43,7 @@ struct GatedGradIn {
   static constexpr OperandList kNames = {"gate", "up", "dy"};
 };
 
-// The first six operands are those of the gradient too.
+// The gradient has the same first six operands.
 struct AttentionIn {
   enum : size_t { kQ, kK, kV, kStarts, kKeyStarts, kSinks };
   static constexpr OperandList kNames = {
@@ -77,7 +77,7 @@ struct AttentionJoinIn {
   static constexpr OperandList kNames = {"o_a", "lse_a", "o_b", "lse_b"};
 };
 
-// The first four operands are those of all three kernels of the head.
+// All three head kernels have the same first four operands.
 struct HeadIn {
   enum : size_t { kX, kTable, kLabels, kBias };
   static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias")};
@@ -116,7 +116,7 @@ struct SampleScoresOut {
   static constexpr OperandList kNames = {"log_likelihood", "count", "misses"};
 };
 
-struct ClassLossIn {  // the loss has the first three
+struct ClassLossIn {  // the loss has only the first three
   enum : size_t { kLogits, kLabels, kWeights, kDloss };
   static constexpr OperandList kNames = {"logits", "labels", "weights"};
   static constexpr OperandList kGradNames = {"logits", "labels", "weights", "dloss"};
@@ -130,7 +130,7 @@ struct ConvolutionGradInputIn {
   enum : size_t { kDy, kW };
   static constexpr OperandList kNames = {"dy", "w"};
 };
-struct WindowGradIn {  // of a convolution's weight, and of a maximum over windows
+struct WindowGradIn {  // gradient of a convolution's weight, and of max pooling
   enum : size_t { kX, kDy };
   static constexpr OperandList kNames = {"x", "dy"};
 };

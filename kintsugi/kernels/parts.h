@@ -1,4 +1,4 @@
-// How a dim is cut into consecutive parts (the operations stack and unstack).
+// How a dim is cut into consecutive parts (operations stack and unstack).
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
@@ -11,10 +11,10 @@ struct Parts {
   int64_t parts, above, size, length, below;
 };
 
-// InternalError if the operands or the indices of the call do not fit.
+// Throws InternalError if the operands or indices of the call do not fit.
 Parts parts_of(const KernelCall& call, const tensor::View& whole, const tensor::View& stacked);
 
-// For each position of part `part`, its position in the whole operand, -1 for padding.
+// [position of part `part`]: its position in the whole operand, -1 for padding.
 const tensor::DimIndex& part_index(const KernelCall& call, int64_t part);
 
 }  // namespace kintsugi::kernels

@@ -9,7 +9,7 @@
 namespace kintsugi::kernels {
 namespace {
 
-// Number `at` of a list with spaces between, or its only one.
+// Entry `at` of a space-separated list, or its only one.
 double number_of(const tensor::Attributes& attributes, std::string_view name, int64_t at) {
   const std::string& text = attributes.text(name);
   const char* p = text.c_str();

@@ -33,7 +33,7 @@ inline std::array<uint32_t, 2> random_key(uint64_t seed, std::string_view name) 
   return {static_cast<uint32_t>(h), static_cast<uint32_t>(h >> 32)};
 }
 
-// The four words at indices 4 * block .. 4 * block + 3 of a stream.
+// Words 4 * block .. 4 * block + 3 of a stream.
 constexpr std::array<uint32_t, 4> random_block(std::array<uint32_t, 2> key, uint64_t stream, uint64_t block) {
   return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(stream),
                  static_cast<uint32_t>(stream >> 32)},
@@ -44,9 +44,9 @@ constexpr uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uin
   return random_block(key, stream, index >> 2)[index & 3];
 }
 
-// The two normal numbers at indices 2 * pair and 2 * pair + 1, from four words (Box, Muller 1958). A template, so that it
-// may be constexpr, which is what compilers for devices take for their own; and with functions of the global namespace,
-// where they have theirs.
+// The two normally distributed numbers at indices 2 * pair and 2 * pair + 1, from four words (Box, Muller 1958). A
+// template so that it may be constexpr, which device compilers accept in kernels; uses functions of the global
+// namespace, which they overload.
 template <typename Real = double>
 constexpr std::array<Real, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t pair) {
   const std::array<uint32_t, 4> w = random_block(key, 0, pair);
@@ -58,7 +58,7 @@ constexpr std::array<Real, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t 
   return x;
 }
 
-// A word is kept by dropout with probability 1 - p where it is at least this.
+// Dropout keeps a word with probability 1 - p, if it is at least this.
 constexpr uint32_t dropout_threshold(double p) {
   return static_cast<uint32_t>(p * 4294967296.0);
 }

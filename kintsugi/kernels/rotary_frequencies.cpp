@@ -11,7 +11,7 @@
 namespace kintsugi::kernels {
 namespace {
 
-// The first number of a text, which it is removed from, with the spaces before it. InternalError if there is none.
+// Removes and returns the first number of a text, with preceding spaces. Throws InternalError if there is none.
 double take_number(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   double number = 0;

@@ -1,5 +1,5 @@
-// Resampling of positions along up to three dims, [samples spatial... channels], without memory of its own: which
-// positions add to which, with which weight.
+// Resampling along up to three dims, [samples spatial... channels], without allocation: which positions contribute to
+// which, with which weight.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace kintsugi::kernels {
 
-// Of an upsampling (ops/upsample.cpp): `from` are positions of the shorter value, `to` those of the longer.
+// Upsampling (ops/upsample.cpp): `from` are positions of the shorter value, `to` those of the longer.
 class UpsampleTaps {
  public:
   static constexpr size_t kMost = 3;
@@ -26,7 +26,7 @@ class UpsampleTaps {
     }
   }
 
-  int64_t from = 1, to = 1;  // positions of a sample
+  int64_t from = 1, to = 1;  // positions per sample
 
   // Calls f(position of the shorter value, position of the longer value, weight).
   template <typename F>
@@ -44,12 +44,12 @@ class UpsampleTaps {
   struct Axis {
     int64_t from = 1, to = 1;
     tensor::Window window = {};
-    int64_t positions = 1;                                             // of the whole shorter value
+    int64_t positions = 1;                                             // over the whole shorter value
     const tensor::DimIndex *index = nullptr, *window_index = nullptr;  // null: no window
   };
 
-  // What position `i` of all adds to position `k` of its window. Linear weights decrease with the distance of the
-  // centres; beyond the centre of the first and of the last position they do not.
+  // The contribution of position `i` of all to position `k` of its window. Linear weights decrease with the distance of
+  // the centers; beyond the centers of the first and last positions they are constant.
   double weight(const Axis& a, int64_t i, int64_t k) const {
     if (!linear_) return 1.0;
     const auto f = static_cast<double>(a.window.stride), at = static_cast<double>(k);
@@ -76,7 +76,7 @@ class UpsampleTaps {
   bool linear_ = false;
 };
 
-// Of an adaptive pool (ops/adaptive_pool.cpp): `from` are positions of x, `to` those of y.
+// Adaptive pooling (ops/adaptive_pool.cpp): `from` are positions of x, `to` those of y.
 class AdaptiveTaps {
  public:
   static constexpr size_t kMost = 3;

@@ -53,7 +53,7 @@ void accumulate(const KernelCall& call) {
   call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
 }
 
-// A cast is what an accumulation begins with.
+// The first accumulation is a cast.
 void cast(const KernelCall& call) {
   accumulate(call);
 }

@@ -1,4 +1,4 @@
-// Activations and their slopes on vectors, once per SIMD target.
+// Activations and their derivatives on vectors, once per SIMD target.
 #if defined(KINTSUGI_ACTIVATION_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_ACTIVATION_INL
 #undef KINTSUGI_ACTIVATION_INL
@@ -45,14 +45,14 @@ struct Silu {
   }
 };
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3). At -kFar it is 1e-37, and at kFar 1:
-// beyond them x counts as if it were there, so that all is finite. Of NaN, Min and Max give the second operand.
+// (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3). At -kFar it is 1e-37, and at kFar 1: x
+// is clamped to that range, so that everything is finite. Min and Max return the second operand for NaN.
 struct GeluTanh {
   static constexpr float kFar = 9.9f, kTwiceU = 2 * 0.7978845608f, kCubic = kTwiceU * 0.044715f, kLog2E = 1.44269504f;
 
   static HWY_INLINE V not_below(V x) { return hn::Max(set(-kFar), x); }
   static HWY_INLINE V not_far(V x) { return hn::Min(set(kFar), not_below(x)); }
-  // Of what is not far; `square`: of it.
+  // For clamped x; `square`: its square.
   static HWY_INLINE V sigmoid_of(V x, V square) {
     return inverse_of_one_plus_power(hn::Mul(x, hn::MulAdd(square, set(-kLog2E * kCubic), set(-kLog2E * kTwiceU))));
   }
@@ -67,7 +67,7 @@ struct GeluTanh {
   }
 };
 
-// x times the normal distribution function.
+// x times the normal cumulative distribution function.
 struct GeluErf {
   // erfc(z) for z >= 0: t e^(-z^2 + p(t)), t = 1 / (1 + z / 2), p fitted over [0, 10.5].
   static HWY_INLINE V erfc_of(V z) {
@@ -102,7 +102,7 @@ struct SlopeTimes {
   HWY_INLINE V operator()(V x, V dy) const { return hn::Mul(A::slope(x), dy); }
 };
 
-// A share of the elements of y = f(x...), all of the first input's dtype.
+// One thread's share of the elements of y = f(x...), all in the first input's dtype.
 template <typename F>
 void map_unary(const F& f, const KernelCall& call, base::Range r) {
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {

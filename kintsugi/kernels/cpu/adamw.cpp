@@ -69,7 +69,7 @@ HWY_EXPORT(adamw_part);
 
 namespace {
 
-// Nothing moves: every output is as its input was.
+// Skipped: every output equals its input.
 void keep_state(const KernelCall& call) {
   using In = AdamwIn;
   using Out = AdamwOut;

@@ -23,7 +23,7 @@ struct Copy {
 constexpr int64_t kChunk = 1024;
 }  // namespace
 
-// Operands of y's size, or that repeat: sums in fp32 from left to right, a chunk at a time.
+// Operands of y's size, or broadcast: sums in fp32 from left to right, a chunk at a time.
 template <typename T>
 void add_as(const KernelCall& call, base::Range r) {
   HWY_ALIGN float sum[kChunk];
@@ -47,7 +47,7 @@ void add_as(const KernelCall& call, base::Range r) {
   }
 }
 
-// Two or three operands of y's size: in one pass.
+// Two or three operands of y's size: a single pass.
 template <typename T>
 bool add_at_once(const KernelCall& call, base::Range r) {
   const size_t count = call.ins.size();

@@ -1,4 +1,4 @@
-// The steps on tiles that attention and its gradient share, once per SIMD target.
+// Tile operations shared by attention and its gradient, once per SIMD target.
 #if defined(KINTSUGI_ATTENTION_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_ATTENTION_INL
 #undef KINTSUGI_ATTENTION_INL
@@ -37,7 +37,7 @@ HWY_INLINE int64_t whole_vectors(int64_t n) {
   return (n + 2 * lanes() - 1) / (2 * lanes()) * (2 * lanes());
 }
 
-// Which queries a tile holds, and what they see.
+// The queries of a tile, and which keys they see.
 struct QueryTile {
   int64_t batch, head, begin, count;
   int32_t start_low, start_high, last_low, last_high;
@@ -105,7 +105,7 @@ inline bool sees_none(const AttentionSetting& s, const QueryTile& q, base::Range
   return true;
 }
 
-// Caps a tile of scores, times `scale` (Gemma Team 2024, "Gemma 2", section 2).
+// Caps a tile of scores times `scale` (Gemma Team 2024, "Gemma 2", section 2).
 inline void cap_scores(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t keys,
                        float scale) {
   const V cap = set(s.softcap), part = set(scale / s.softcap);
@@ -116,7 +116,7 @@ inline void cap_scores(const AttentionSetting& s, const AttentionScratch& t, int
     }
 }
 
-// Sets the scores of keys in other documents than the query's to minus infinity.
+// Sets the scores of keys in other documents than the query's to -infinity.
 inline void hide_other_documents(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q,
                                  int64_t queries, int64_t begin, int64_t keys) {
   const int32_t* key_start = s.key_starts + q.batch * s.key_seq + begin;
@@ -130,8 +130,8 @@ inline void hide_other_documents(const AttentionSetting& s, const AttentionScrat
   }
 }
 
-// The rows of a tile of q (or of an operand like q), scaled, transposed to [head_dim kTileQueries], and untransposed
-// to [count padded head_dim].
+// The rows of a tile of q (or of a similar operand), scaled, transposed to [head_dim kTileQueries], and also as [count
+// padded head_dim].
 template <typename T>
 void load_queries(const AttentionSetting& s, const QueryTile& q, const T* from, float scale, float* transposed,
                   float* rows) {
@@ -148,7 +148,7 @@ void load_queries(const AttentionSetting& s, const QueryTile& q, const T* from, 
   }
 }
 
-// The rows of a tile of k or v in fp32, with zeros up to whole vectors if they are the columns of a product.
+// The rows of a tile of k or v in fp32, zero-padded to whole vectors if they are the columns of a product.
 template <typename T>
 Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int64_t count, const T* from, bool columns,
                float* packed) {
@@ -164,7 +164,7 @@ Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int
   return {packed, wide, 1};
 }
 
-// For one vector of queries: which of them see the key at `key`.
+// For a vector of queries: which of them see the key at `key`.
 struct Sight {
   hn::Vec<DI> start, last;
   bool bounded;  // whether keys may be too late
@@ -173,7 +173,7 @@ struct Sight {
       : start(hn::LoadU(DI(), t.start + lane)),
         last(hn::LoadU(DI(), t.last + lane)),
         bounded(s.causal || s.window > 0) {}
-  // `score` where seen, else minus infinity.
+  // `score` if visible, else -infinity.
   HWY_INLINE V operator()(int32_t key, V score) const {
     const auto k = hn::Set(DI(), key);
     auto hidden = hn::Lt(k, start);
@@ -182,8 +182,7 @@ struct Sight {
   }
 };
 
-// The largest scores of a tile for the queries from j on; if `masked`, what they do not see becomes minus infinity
-// before.
+// The maximum scores of a tile for the queries from j on; if `masked`, sets invisible scores to -infinity first.
 HWY_INLINE V hide_and_find_most(const AttentionSetting& s, const AttentionScratch& t, int64_t j, int64_t begin,
                                 int64_t keys, bool masked) {
   float* score = t.score_t + j;
@@ -201,7 +200,7 @@ HWY_INLINE V hide_and_find_most(const AttentionSetting& s, const AttentionScratc
   return most;
 }
 
-// Dropout's factors of one vector of queries, key after key.
+// Dropout factors of a vector of queries, key by key.
 class Kept {
  public:
   Kept(const AttentionSetting& s, const AttentionScratch& t, int64_t lane)
@@ -218,7 +217,7 @@ class Kept {
   HWY_INLINE V operator()(int32_t key) {
     if (key < 0) return zero();
     if (!together_) return kept_factor(word_of_each(static_cast<uint32_t>(key)), threshold_, factor_);
-    // Four neighbouring keys are one block, for all queries.
+    // Four consecutive keys share a block, for all queries.
     if (key >> 2 != block_) {
       block_ = key >> 2;
       VU low = low_, high = high_;
@@ -275,7 +274,7 @@ void load_row_ends(const KernelCall& call, const AttentionSetting& s, const Atte
   std::fill_n(t.sum, kTileQueries, 0.0f);
   for (int64_t i = 0; i < q.count; ++i) {
     const int64_t row = s.row_of(q.batch, q.head, q.begin + i);
-    // A row that sees nothing has no probabilities: exp(x - infinity).
+    // A row that sees nothing has probability 0: exp(x - infinity).
     t.top[i] = lse[row] == -kInfinity ? kInfinity : lse[row];
     t.sum[i] = row_dot(in(In::kDo) + row * s.head_dim, in(In::kO) + row * s.head_dim, s.head_dim);
   }

@@ -1,5 +1,5 @@
-// Attention by tiles with a running softmax (Dao et al. 2022, "FlashAttention", algorithm 1; Dao 2023, section 3.1).
-// Scores are kept transposed, with queries along the vector lanes, so that a softmax needs no sum across a vector and
+// Tiled attention with an online softmax (Dao et al. 2022, "FlashAttention", algorithm 1; Dao 2023, section 3.1).
+// Scores are stored transposed, with queries along the vector lanes, so that the softmax needs no horizontal sum and
 // keys and values are read in place.
 #include <atomic>
 #include <cmath>
@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// Turns the scores of a tile of keys to exponentials, below the running maximum; updates the running sums.
+// Exponentiates the scores of a tile of keys relative to the running maximum; updates the running sums.
 inline void softmax_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin,
                          int64_t keys, bool masked) {
   for (int64_t j = 0; j < queries; j += lanes()) {
@@ -123,8 +123,8 @@ void attention(const KernelCall& call) {
 void attend(const KernelCall& call, const AttentionSetting& s) {
   if (is_few(s)) return attend_few(call, s);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
-  // Whole heads for each thread where all get as many, or have enough; else tiles, of which the last come first, since
-  // they see the most keys. Tiles are independent: which thread computes one changes no bit.
+  // Assigns whole heads to threads if that balances or there are enough; otherwise tiles, last ones first, since they
+  // see the most keys. Tiles are independent: the assignment does not change a bit.
   const int threads = call.team.size();
   const bool whole = s.heads() % threads == 0 || s.heads() >= 8 * threads;
   const int64_t tiles = s.query_tiles(), at_once = whole ? tiles : 1;

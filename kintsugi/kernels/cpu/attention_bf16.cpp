@@ -1,4 +1,4 @@
-// Attention by tiles with a running softmax, as in attention.cpp, on the unit for bf16.
+// Tiled attention with an online softmax, as in attention.cpp, on the bf16 unit.
 #include "kintsugi/kernels/cpu/attention_bf16.h"
 
 #include "kintsugi/kernels/cpu/simd_targets.h"
@@ -10,7 +10,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// Of key i of a tile; added to the sum before dropout. 0 behind the last key.
+// Of key i of a tile; accumulated before dropout. 0 past the last key.
 HWY_INLINE V next_exponential(const AttentionSetting& s, const float* score, V scale, V top, int64_t begin, int64_t i,
                               int64_t keys, Kept& kept, V& sum) {
   if (i >= keys) return zero();
@@ -19,7 +19,7 @@ HWY_INLINE V next_exponential(const AttentionSetting& s, const float* score, V s
   return s.dropout > 0 ? hn::Mul(p, kept(s.key_place[begin + i])) : p;
 }
 
-// Turns a tile of scores to exponentials below the running maximum, packed as b; updates the running sums.
+// Exponentiates a tile of scores relative to the running maximum and packs it as b; updates the running sums.
 void softmax_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin, int64_t keys,
                    bool masked) {
   const V scale = scale_of_scores(s);
@@ -42,7 +42,7 @@ void softmax_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t
   }
 }
 
-// Sums of values so far are below an older maximum.
+// Sums of values so far are relative to an older maximum.
 void lower_sums(const AttentionScratch& t, int64_t rows, int64_t queries) {
   for (int64_t j = 0; j < queries; j += lanes()) {
     const V factor = load(t.factor + j);
@@ -54,7 +54,7 @@ void lower_sums(const AttentionScratch& t, int64_t rows, int64_t queries) {
   }
 }
 
-// o from the sums; lse.
+// Computes o from the sums, and lse.
 void finish(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, const Bf16Unit& unit,
             const QueryTile& q, int64_t tile, bool none) {
   tensor::bf16* o = reinterpret_cast<tensor::bf16*>(call.outs[AttentionOut::kO].data);

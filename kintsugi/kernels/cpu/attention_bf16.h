@@ -1,15 +1,15 @@
-// Attention whose products are of bf16, with sums in fp32 (attention_narrow.h).
+// Attention with bf16 matmuls accumulated in fp32 (attention_narrow.h).
 #pragma once
 
 #include "kintsugi/kernels/cpu/attention_setting.h"
 
 namespace kintsugi::kernels::cpu {
 
-// o and lse of one head of one sample. Which thread, and what it made before, changes no bit.
+// Computes o and lse of one head of one sample. Bit-identical on any thread, with any prior state of its scratch.
 void attend_bf16(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head, int64_t tile);
 
-// dk and dv of a block of keys of one head, and what it adds to dq: to `parts`, for each tile of queries
-// [head_dim, padded; kTileQueries], or, where that is null, to dq.
+// Computes dk and dv of a block of keys of one head, and its contribution to dq: to `parts`, [head_dim, padded;
+// kTileQueries] per tile of queries, or, if null, to dq.
 void attend_back_bf16(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head,
                       int64_t block, float* parts);
 

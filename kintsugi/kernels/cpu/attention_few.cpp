@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// What a block finds.
+// The partial result of a block.
 struct FewPart {
   float *values, *top, *sum;  // [queries head_dim, padded], [queries], [queries]
 
@@ -20,7 +20,7 @@ struct FewPart {
       : values(at), top(at + s.queries() * padded(s.head_dim)), sum(top + s.queries()) {}
 };
 
-constexpr int64_t kAhead = 16;  // keys that are fetched before they are used
+constexpr int64_t kAhead = 16;  // keys to prefetch
 
 // A row of a head.
 template <typename T>
@@ -28,8 +28,8 @@ HWY_INLINE void fetch_row(const T* row, int64_t head_dim) {
   for (int64_t d = 0; d < head_dim; d += 64 / static_cast<int64_t>(sizeof(T))) fetch_second(row + d);
 }
 
-// The products of one query with `count` keys, `stride` elements from one to the next. `values`, which are read next,
-// are fetched too: rows of a head are too far apart for the processor to foresee them.
+// The dot products of one query with `count` keys, `stride` elements apart. Also prefetches `values`, which are read
+// next: rows of a head are too far apart for the hardware prefetcher.
 template <typename T>
 void dot_keys(const float* q, const T* keys, const T* values, int64_t stride, int64_t count, int64_t head_dim,
               float* scores) {
@@ -45,7 +45,7 @@ void dot_keys(const float* q, const T* keys, const T* values, int64_t stride, in
   }
 }
 
-// sums = the values of `count` keys, each times its weight; kSome vectors of a head at a time, as many sums.
+// sums = weighted sum of the values of `count` keys; kSome vectors of a head at a time, in as many accumulators.
 template <int kSome, typename T>
 int64_t add_values_from(int64_t d, const float* weights, const T* values, int64_t stride, int64_t count,
                         int64_t head_dim, float* sums) {
@@ -71,7 +71,7 @@ void add_values(const float* weights, const T* values, int64_t stride, int64_t c
   store(x, sums + d);  // padded
 }
 
-// Scores that the query, row i of its tile, does not see become minus infinity.
+// Sets scores that the query, row i of its tile, cannot see to minus infinity.
 void hide(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q, int64_t i, base::Range keys,
           float* scores) {
   const float none = -std::numeric_limits<float>::infinity();
@@ -90,7 +90,7 @@ void hide(const AttentionSetting& s, const AttentionScratch& t, const QueryTile&
     if (places[k] < t.start[i] || places[k] > t.last[i] || (starts && starts[k] != t.document[i])) scores[k] = none;
 }
 
-// Scores to exponentials below their maximum.
+// Exponentiates scores relative to their maximum.
 void exponentials(int64_t count, float* scores, float* top, float* sum) {
   V tops = set(-1e30f);  // below every score, and finite
   int64_t i = 0;
@@ -128,7 +128,7 @@ void few_block(const KernelCall& call, const AttentionSetting& s, const Attentio
   }
 }
 
-// Those of a block that any query may see.
+// The keys of a block that any query may see.
 base::Range seen_keys(const AttentionSetting& s, const QueryTile& q, int64_t block) {
   constexpr int64_t kTiles = kFewKeys / kTileKeys;
   int64_t begin = block * kTiles, end = std::min(begin + kTiles, s.num_key_tiles());
@@ -146,7 +146,7 @@ void few_block_any(const KernelCall& call, const AttentionSetting& s, const Atte
   for_type(call.ins[AttentionIn::kQ].dtype(), [&]<typename T>(T) { few_block<T>(call, s, t, q, keys, part); });
 }
 
-// o and lse of a head from its blocks.
+// Combines the blocks of a head to o and lse.
 template <typename T>
 void join_blocks(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t head) {
   T* o = reinterpret_cast<T*>(call.outs[AttentionOut::kO].data);

@@ -1,6 +1,6 @@
-// The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). A thread takes a block of
-// keys of a head, and what blocks add to dq is summed in their order, so that no sum depends on how many threads there
-// are.
+// The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). Each thread takes a block
+// of keys of a head; the blocks' contributions to dq are summed in order, so that no sum depends on the number of
+// threads.
 #include <atomic>
 #include <cmath>
 
@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// From scores and do.v of a tile: probabilities (with dropout), and gradients of scores. t.top is the log-sum-exp,
-// t.sum the sum of do * o. Where scores are capped they are so already, and their slope follows from them.
+// Computes probabilities (with dropout) and score gradients from scores and do.v of a tile. t.top is the log-sum-exp,
+// t.sum the sum of do * o. Scores are already capped, if at all, and determine the slope of the cap.
 template <bool kCapped>
 void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin, int64_t keys,
                bool masked) {
@@ -31,7 +31,7 @@ void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t que
       [[maybe_unused]] V slope;
       if constexpr (kCapped) {
         const V part = hn::Mul(x, set(1.0f / s.softcap));
-        slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a hidden score is minus infinity
+        slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a masked score is minus infinity
       }
       if (masked) x = sight(s.key_place[begin + i], x);
       const V p = exp_of(hn::Sub(x, lse));
@@ -59,7 +59,7 @@ void store_dq(const KernelCall& call, const AttentionSetting& s, int64_t b, int6
     map(Copy(), s.head_dim, dq + s.row_of(b, head, i) * s.head_dim, sum + (i - begin) * padded(s.head_dim));
 }
 
-// `parts`: where the block's part of dq goes, for each tile [queries head_dim, padded]; null: to dq.
+// `parts`: the block's part of dq for each tile [queries head_dim, padded]; null: write to dq.
 template <typename T>
 void attend_back(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
                  int64_t block, float* parts) {
@@ -107,7 +107,7 @@ void attend_back(const KernelCall& call, const AttentionSetting& s, const Attent
   store_keys(s, b, head, block_keys, t.dv, out(Out::kDv));
 }
 
-// Of the sinks of one head of keys, whose probabilities are those of a key with the value 0.
+// For the sinks of one key head, whose probabilities are those of a key with value 0.
 template <typename T>
 void sinks_back(const KernelCall& call, const AttentionSetting& s, int64_t head) {
   using In = AttentionGradIn;
@@ -148,7 +148,7 @@ void attend_back_any(const KernelCall& call, const AttentionSetting& s, Attentio
   }
 }
 
-// A tile of dq: the sum of its parts, `stride` floats from block to block, in their order.
+// Sums the parts of a tile of dq, `stride` floats apart, in the order of blocks.
 void add_parts(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head, int64_t tile,
                const float* parts, int64_t stride) {
   const int64_t n = kTileQueries * padded(s.head_dim);
@@ -179,7 +179,7 @@ HWY_EXPORT(add_parts);
 
 namespace {
 
-// Some heads at a time: their blocks, which are independent, then the sums of what they add to dq.
+// Some heads at a time: their blocks, which are independent, then the sums of their contributions to dq.
 void attend_back_in_parts(const KernelCall& call, const AttentionSetting& s) {
   const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
   const auto add = HWY_DYNAMIC_DISPATCH(add_parts);

@@ -1,4 +1,4 @@
-// The gradient of attention by tiles, as in attention_grad.cpp, on the unit for bf16.
+// The gradient of tiled attention, as in attention_grad.cpp, on the bf16 unit.
 #include "kintsugi/kernels/cpu/attention_bf16.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// What the gradient of a vector of queries takes from one key to the next.
+// Loop invariants of the gradient for a vector of queries.
 struct GradRows {
   V lse, delta, scale, of_score, of_cap;
   Sight sight;
@@ -25,8 +25,8 @@ struct GradRows {
         kept(s, t, j) {}
 };
 
-// Of key i of a tile: the probability (with dropout) to n.p, the gradient of the score to n.dscore; the latter's
-// rounded bits too. Where scores are capped they are so already, and their slope follows from them.
+// For key i of a tile: writes the probability (with dropout) to n.p, and the score gradient, with its rounded bits, to
+// n.dscore. Scores are already capped, if at all, and determine the slope of the cap.
 template <bool kCapped>
 HWY_INLINE VU next_gradient(const AttentionSetting& s, const AttentionScratch& t, int64_t begin, int64_t i, int64_t j,
                             bool masked, GradRows& rows) {
@@ -35,7 +35,7 @@ HWY_INLINE VU next_gradient(const AttentionSetting& s, const AttentionScratch& t
   [[maybe_unused]] V slope;
   if constexpr (kCapped) {
     const V part = hn::Mul(x, rows.of_cap);
-    slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a hidden score is minus infinity
+    slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a masked score is minus infinity
   }
   if (masked) x = rows.sight(s.key_place[begin + i], x);
   const V p = exp_below(hn::MulSub(x, rows.of_score, rows.lse));
@@ -53,7 +53,7 @@ HWY_INLINE VU next_gradient(const AttentionSetting& s, const AttentionScratch& t
   return bits;
 }
 
-// From scores and do.v of a tile: probabilities and gradients of scores, these also packed as b, to n.p_panels. t.top
+// Computes probabilities and score gradients from scores and do.v of a tile, and packs both as b to n.p_panels. t.top
 // is the log-sum-exp, t.sum the sum of do * o.
 template <bool kCapped>
 void grad_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin, int64_t keys,
@@ -76,7 +76,7 @@ void grad_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t qu
   }
 }
 
-// The five products of a tile of queries and one of keys, whose panels begin at `panel`, and whose sums at `sum`.
+// The five matmuls of a tile of queries and one of keys, whose panels begin at `panel`, and whose sums at `sum`.
 void tile_back(const AttentionSetting& s, const AttentionScratch& t, const Bf16Unit& unit, const QueryTile& q,
                int64_t kt, int64_t first_key, float* dq) {
   const NarrowScratch& n = t.narrow;

@@ -34,7 +34,7 @@ void attention_join_part(const KernelCall& call, base::Range rows) {
       for (int64_t i = rows.begin; i < rows.end; ++i) {
         const float a = lse(call.ins[In::kLseA])[i], b = lse(call.ins[In::kLseB])[i], top = std::max(a, b);
         const int64_t at = i * head_dim;
-        if (b == -INFINITY) {  // nothing new: unchanged, bit for bit
+        if (b == -INFINITY) {  // nothing to add: unchanged bit for bit
           lse(call.outs[Out::kLse])[i] = a;
           if (o != o_a) map(Copy(), head_dim, o + at, o_a + at);
           continue;

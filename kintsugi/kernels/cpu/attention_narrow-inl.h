@@ -1,4 +1,4 @@
-// The steps on tiles of scores whose products are of bf16, once per SIMD target.
+// Operations on tiles of scores with bf16 matmuls, once per SIMD target.
 #if defined(KINTSUGI_ATTENTION_NARROW_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_ATTENTION_NARROW_INL
 #undef KINTSUGI_ATTENTION_NARROW_INL
@@ -12,13 +12,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// bf16, nearest, in the high half of each lane. What is half way between two, one in 65,536, goes away from zero: a
-// fourth of the work of going to the even one. Results of arithmetic alone: no NaN with low bits.
+// bf16 in the high half of each lane, rounded to nearest. Ties, one in 65,536, round away from zero: a fourth of the
+// work of ties to even. For results of arithmetic only: no NaN with low bits.
 HWY_INLINE VU rounded_bits(V x) {
   return hn::Add(hn::BitCast(DU(), x), hn::Set(DU(), 0x8000u));
 }
 
-// Two neighbours of k, for a vector of columns, from rounded bits.
+// Two adjacent k for a vector of columns, from rounded bits.
 HWY_INLINE VU pair_of(VU even, VU odd) {
   return hn::Or(hn::ShiftRight<16>(even), hn::And(odd, hn::Set(DU(), 0xFFFF0000u)));
 }
@@ -29,14 +29,14 @@ HWY_INLINE void store_rounded(VU bits, tensor::bf16* p) {
   hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(bits)), d16, reinterpret_cast<uint16_t*>(p));
 }
 
-// Where the pair of keys i and i + 1 is for queries j on, in panels of b.
+// Location of the pair of keys i and i + 1 for queries from j on, in panels of b.
 HWY_INLINE uint32_t* pair_place(tensor::bf16* panels, int64_t i, int64_t j) {
   tensor::bf16* at = panels + j / kTile * kTilePanel + i / kStep * kSquare + j % kTile / 16 * 512 + i % kStep * 16;
   return reinterpret_cast<uint32_t*>(at + j % 16 * 2);
 }
 
-// e^x for x up to about 0, as 2^n times a polynomial of what is left, to 3e-7 of itself where it is above e^-10: to
-// more than the 8 bits that its products take. Far below -87 it is 0; NaN stays NaN.
+// e^x for x up to about 0, as 2^n times a polynomial of the remainder, with relative error 3e-7 above e^-10: more than
+// the 8 bits that its products use. Flushes to 0 far below -87; NaN stays NaN.
 HWY_INLINE V exp_below(V x) {
   const V log2_e = set(1.44269504f);
 #if HWY_TARGET == HWY_AVX3
@@ -60,12 +60,12 @@ HWY_INLINE V exp_below(V x) {
 #endif
 }
 
-// The place of a score in softmax: scale, or 1 where capping has scaled already.
+// Scale in softmax: `scale`, or 1 if capping has already applied it.
 HWY_INLINE V scale_of_scores(const AttentionSetting& s) {
   return set(s.softcap > 0 ? 1.0f : s.scale);
 }
 
-// Caps and hides scores of a tile, which are in no scale before.
+// Caps and masks unscaled scores of a tile.
 inline void finish_scores(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q, int64_t queries,
                           int64_t begin, int64_t keys, Seen sees) {
   if (s.softcap > 0) cap_scores(s, t, queries, keys, s.scale);

@@ -1,6 +1,6 @@
-// Attention's products of bf16, on a unit of the processor: operands in panels (bf16_unit.h), scores transposed, with
-// queries as columns, so that softmax goes along vectors and probabilities are packed by pairs of keys as they are
-// made.
+// bf16 matmuls of attention on a matrix unit of the CPU: operands in panels (bf16_unit.h), scores transposed with
+// queries as columns, so that softmax runs along vectors and probabilities are packed by pairs of keys as they are
+// computed.
 #pragma once
 
 #include "kintsugi/kernels/cpu/attention_setting.h"
@@ -10,30 +10,30 @@ namespace kintsugi::kernels::cpu {
 
 static_assert(kTileQueries == 2 * kTile && kTileKeys == 2 * kTile && kPad == kTile && kTile == kStep);
 
-constexpr int64_t kSquare = kTile * kStep;         // elements of a step of a panel
+constexpr int64_t kSquare = kTile * kStep;         // elements per step of a panel
 constexpr int64_t kTilePanel = kTileKeys * kTile;  // elements of a panel whose k are the keys or queries of a tile
 
 inline int64_t in_tiles(int64_t n) {
   return (n + kTile - 1) / kTile * kTile;
 }
 
-// Rows of a tile of q, or of an operand like q: `count` of head_dim elements, `stride` from one to the next.
+// Rows of a tile of q, or of a similar operand: `count` rows of head_dim elements, `stride` apart.
 struct QueryRows {
   const tensor::bf16* from = nullptr;
   int64_t stride = 0, count = 0, head_dim = 0;
 };
-// Where they are if they are equally far apart, else side by side in `room`, [kTileQueries head_dim].
+// In place if they are equidistant, else copied contiguously to `room`, [kTileQueries head_dim].
 QueryRows query_rows(const AttentionSetting& s, int64_t b, int64_t head, int64_t tile, const tensor::bf16* from,
                      tensor::bf16* room);
-// As columns of b, over head_dim: [2 head_dim kTile].
+// As columns of b, with head_dim as k: [2 head_dim kTile].
 void pack_queries(const Bf16Unit& unit, const QueryRows& rows, tensor::bf16* to);
-// As rows of b, over queries: [head_dim / kTile][kTilePanel].
+// As rows of b, with queries as k: [head_dim / kTile][kTilePanel].
 void pack_query_rows(const Bf16Unit& unit, const QueryRows& rows, tensor::bf16* to);
 
-// Tiles of keys, or values, as rows of a over head_dim: for each tile [2 head_dim kTile].
+// Tiles of keys or values as rows of a, with head_dim as k: per tile [2 head_dim kTile].
 void pack_keys(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, int64_t head, base::Range tiles,
                const tensor::bf16* from, tensor::bf16* to);
-// Turned: rows are head_dim, over the keys of the tile: for each tile [head_dim / kTile][kTilePanel].
+// Transposed: rows are head_dim, with the keys of the tile as k: per tile [head_dim / kTile][kTilePanel].
 void turn_keys(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, int64_t head, base::Range tiles,
                const tensor::bf16* from, tensor::bf16* to);
 
@@ -45,8 +45,8 @@ struct PanelProduct {
 };
 void multiply_panels(const Bf16Unit& unit, const PanelProduct& p);
 
-// Rows of a tile of o, or of an operand like o, from their transposed, [head_dim, padded; kTileQueries]. `rows` has
-// room for the tile.
+// Stores rows of a tile of o, or of a similar operand, from their transpose, [head_dim, padded; kTileQueries]. `rows`
+// has room for the tile.
 void store_queries(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, int64_t head, int64_t tile,
                    const tensor::bf16* transposed, tensor::bf16* rows, tensor::bf16* to);
 

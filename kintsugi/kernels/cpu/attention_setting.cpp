@@ -11,7 +11,7 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// What both ways need of a tile's queries.
+// Shared by both passes for a tile's queries.
 void take_queries(AttentionScratch& t, bool documents, Scratch& scratch) {
   t.score_t = scratch.take<float>(kTileKeys * kTileQueries);
   t.top = scratch.take<float>(kTileQueries);
@@ -128,7 +128,7 @@ AttentionSetting take_attention(const Operands& o, int64_t batch, int64_t seq, b
   if (documents) s.start_ranges = scratch.take<StartRange>(s.batch * s.num_key_tiles());
   if (o.ins.has(AttentionIn::kSinks)) s.sinks = scratch.take<float>(s.kv_heads * s.group);
   if (grad && s.key_blocks() > 1) {
-    // Twice as many blocks as threads, so that none waits long for the last.
+    // Twice as many blocks as threads, for load balance.
     s.heads_at_once = std::min((2 * threads + s.key_blocks() - 1) / s.key_blocks(), s.heads());
     s.dq_parts =
         scratch.take<float>(s.heads_at_once * s.key_blocks() * s.query_tiles() * kTileQueries * padded(s.head_dim));

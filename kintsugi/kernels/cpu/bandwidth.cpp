@@ -17,8 +17,8 @@ double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
     const base::Range part = base::share(bytes, thread, team.size(), kPiece);
     std::vector<double> rates;
     const Clock::time_point begin = Clock::now();
-    // From piece to piece, so that none is in a cache. The first round touches the pages.
-    constexpr int kMostRounds = 5'000;  // where the clock stands still or goes back
+    // Cycles through buffers larger than the caches. The first round touches the pages.
+    constexpr int kMostRounds = 5'000;  // if the clock stops or goes backwards
     const auto goes_on = [&](int round) {
       return round < 2 || (round < kMostRounds && Clock::now() - begin < std::chrono::milliseconds(50));
     };
@@ -30,7 +30,7 @@ double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
         if (round > 0 && seconds > 0) rates.push_back(2 * static_cast<double>(kPiece) / seconds);
       }
     if (rates.empty()) return;
-    // The median: what other programs take from some pieces does not count.
+    // The median excludes interference by other programs.
     const auto middle = rates.begin() + std::ssize(rates) / 2;
     std::nth_element(rates.begin(), middle, rates.end());
     of_thread[static_cast<size_t>(thread)] = *middle;

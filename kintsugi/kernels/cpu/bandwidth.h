@@ -1,4 +1,4 @@
-// The speed of memory, for the share of the machine's limit that a kernel reaches.
+// Memory bandwidth, to relate kernels to the machine's limit.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Bytes per second that the whole team reads and writes when it copies `bytes` of memory, which should be more than
-// caches hold, and at least 1 MiB for each thread. Allocates twice as many; takes about 100 ms.
+// Bytes per second that the whole team reads and writes when copying `bytes`, which should exceed the caches and be at
+// least 1 MiB per thread. Allocates twice as much; takes about 100 ms.
 double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes);
 
 }  // namespace kintsugi::kernels::cpu

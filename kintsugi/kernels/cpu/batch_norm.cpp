@@ -32,7 +32,7 @@ struct Moments {
 Moments moments(const KernelCall& call, double mean, double variance) {
   return {mean, 1 / std::sqrt(variance + call.attributes.number("epsilon"))};
 }
-// Of a channel, by the sums of the batch.
+// Of a channel, from the sums of the batch.
 Moments moments_of(const KernelCall& call, const View& statistics, int64_t channel) {
   const auto count = static_cast<double>(call.attributes.integer("count"));
   const double mean = at(statistics, channel) / count,
@@ -40,7 +40,7 @@ Moments moments_of(const KernelCall& call, const View& statistics, int64_t chann
   return moments(call, mean, std::max(squares - mean * mean, 0.0));
 }
 
-// Sums of each thread, added in their order to those of the first.
+// Each thread's sums, added in order to those of the first.
 template <typename F>
 double* sum_rows(const KernelCall& call, int64_t rows, int64_t channels, Scratch& scratch, const F& part) {
   const int64_t size = (2 * channels + 7) / 8 * 8;
@@ -82,7 +82,7 @@ void batch_statistics(const KernelCall& call) {
   std::copy_n(sums, 2 * channels, call.outs[0].as<double>().data());
 }
 
-// Three factors of each channel, at most.
+// At most three factors per channel.
 int64_t batch_norm_workspace(const KernelShapes& shapes) {
   Scratch scratch;
   for (int i = 0; i < 3; ++i) scratch.take<float>(channels_of(shapes.ins[0]->shape));

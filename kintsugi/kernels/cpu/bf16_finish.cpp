@@ -20,7 +20,7 @@ struct AddBoth {
   HWY_INLINE V operator()(V x, V y, V z) const { return hn::Add(hn::Add(x, y), z); }
 };
 
-// One row: `bias` has n elements side by side, or is null.
+// One row: `bias` has n contiguous elements, or is null.
 template <typename T, typename B>
 HWY_INLINE void finish_row(const float* sums, const B* bias, bool accumulate, int64_t n, T* c) {
   if (bias && accumulate) {

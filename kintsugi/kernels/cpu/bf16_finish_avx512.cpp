@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12, of its own headers
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a warning in g++ 12's own headers
 #endif
 #include <immintrin.h>
 
@@ -31,7 +31,7 @@ KINTSUGI_AVX512 inline void store(__m512 x, std::byte* to, DType dtype, int64_t 
 
 constexpr int64_t kLine = 64;
 
-// Both halves of a row of a whole tile.
+// Both halves of a row of a full tile.
 struct Row {
   __m512 left, right;
 };
@@ -41,7 +41,7 @@ KINTSUGI_AVX512 inline void add(const std::byte* from, DType dtype, Row& row) {
   row.right = _mm512_add_ps(row.right, load(from, dtype, kLanes, 0xFFFF));
 }
 
-enum class Place : uint8_t { narrow, wide, past_caches };  // of c: bf16, fp32, and fp32 past the caches
+enum class Place : uint8_t { narrow, wide, past_caches };  // of c: bf16, fp32, and fp32 with nontemporal stores
 
 template <Place place>
 KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to) {
@@ -56,7 +56,7 @@ KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to) {
   }
 }
 
-// A whole tile. `c`, and `bias` where there is one, are at its first element.
+// A full tile. `c` and `bias`, if any, point to its first element.
 template <Place place>
 KINTSUGI_AVX512 void finish_whole(const Bf16Product& p, const float* tile, const std::byte* bias, std::byte* c) {
   constexpr DType kOfC = place == Place::narrow ? DType::bf16 : DType::f32;

@@ -1,11 +1,11 @@
-// Packing with AVX-512. A square of 16 rows or columns by 16 pairs of k, 1 KiB, is what one tile register holds: a's
-// has a line for each row, b's a line for each pair. Memory has either the k of a row side by side, or the rows of a k.
+// Packing with AVX-512. A square of 16 rows or columns by 16 pairs of k, 1 KiB, fills one tile register: a's has a
+// cache line per row, b's a line per pair. In memory, either the k of a row or the rows of a k are contiguous.
 #include "hwy/base.h"
 #include "kintsugi/kernels/cpu/bf16_units.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12, of its own headers
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a warning in g++ 12's own headers
 #endif
 #include <immintrin.h>
 
@@ -19,7 +19,7 @@ namespace {
 using tensor::bf16;
 
 constexpr int64_t kSide = 16, kSquare = 2 * kSide * kSide;  // elements
-constexpr int64_t kAhead = 128;                             // elements of a row that are fetched before they are packed
+constexpr int64_t kAhead = 128;                             // elements of a row to prefetch before packing
 
 struct Square {
   __m512i lines[kSide];
@@ -34,7 +34,7 @@ KINTSUGI_AVX512 inline void load_rows(const bf16* from, int64_t stride, int64_t 
   }
 }
 
-// A line for each pair of the n k, of `count` rows that are side by side.
+// A line for each pair of the n k, of `count` contiguous rows.
 KINTSUGI_AVX512 inline void load_pairs(const bf16* from, int64_t stride, int64_t count, int64_t n, Square& to) {
   const __mmask16 mask = static_cast<__mmask16>(count >= kSide ? 0xFFFFu : (1u << std::max<int64_t>(count, 0)) - 1);
   for (int64_t p = 0; p < kSide; ++p) {
@@ -79,7 +79,7 @@ KINTSUGI_AVX512 inline void transpose(Square& s) {
   }
 }
 
-// `lines_of_rows`: as a has it, else as b.
+// `lines_of_rows`: in a's layout, otherwise in b's.
 template <bool lines_of_rows>
 KINTSUGI_AVX512 void pack(const Bf16Panel& panel, bf16* to) {
   const bool rows = panel.k_stride == 1 || panel.k == 1;

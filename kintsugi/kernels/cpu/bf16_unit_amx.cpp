@@ -1,4 +1,5 @@
-// Intel's AMX: tiles of 16 x 16 sums. A tile of c is four of them; each of two tiles of a meets each of two of b.
+// Intel AMX: tiles of 16 x 16 sums. A tile of c consists of four of them; each of two tiles of a is multiplied by each
+// of two of b.
 #include "kintsugi/kernels/cpu/bf16_finish.h"
 #include "kintsugi/kernels/cpu/bf16_units.h"
 
@@ -30,8 +31,8 @@ __attribute__((target("amx-tile"))) void end() {
   _mm_sfence();
 }
 
-// What is read of `t` is read before the first store: a load behind stores of 4 KiB, whose addresses it shares in the
-// low 12 bits, would wait for them.
+// Reads `t` before the first store: a load after stores of 4 KiB with equal low 12 address bits would stall (4K
+// aliasing).
 __attribute__((target("amx-tile,amx-bf16"))) void multiply(const Bf16Tile& t) {
   const int64_t a_row = t.a_row * 2, a_step = t.a_step * 2, c_row = t.c_row * 4, steps = t.steps;
   const char *a = reinterpret_cast<const char*>(t.a), *a2 = a + kHalf * a_row;
@@ -64,7 +65,7 @@ __attribute__((target("amx-tile,amx-bf16"))) void multiply(const Bf16Tile& t) {
   _tile_stored(3, c2 + 64, c_row);
 }
 
-// The system gives the memory of the tiles, 8 KiB for each thread, only to a process that asks.
+// Linux allocates the tile state, 8 KiB per thread, only for processes that request it.
 bool permitted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

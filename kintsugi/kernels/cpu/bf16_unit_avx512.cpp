@@ -1,4 +1,4 @@
-// AVX-512 BF16: a lane adds the products of a pair of k.
+// AVX-512 BF16: a lane accumulates the products of a pair of k.
 #include "hwy/base.h"
 #include "kintsugi/kernels/cpu/bf16_finish.h"
 #include "kintsugi/kernels/cpu/bf16_units.h"
@@ -12,7 +12,7 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-constexpr int64_t kRows = 8;         // of a block of sums in registers, two vectors wide
+constexpr int64_t kRows = 8;         // of an accumulator block in registers, two vectors wide
 constexpr int64_t kCachedSteps = 8;  // 16 KiB of each panel
 
 void nothing() {}
@@ -27,12 +27,12 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(cons
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(two));
 }
 
-// Adds `steps` steps from step s on to kRows rows, whose sums so far are in c, unless they begin here.
+// Accumulates `steps` steps from step s on kRows rows, starting from the sums in c, or from zero at the first step.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first, int64_t s,
                                                                  int64_t steps) {
   __m512 left[kRows], right[kRows];
   const bool begins = s == 0 && !t.adds;
-  const int64_t c_row = t.c_row;  // else it is read again after each store
+  const int64_t c_row = t.c_row;  // otherwise the compiler reloads it after each store
   float* c = t.c + first * c_row;
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
@@ -58,7 +58,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
   }
 }
 
-// Parts of k whose panels stay in the first level cache while all rows of the tile pass.
+// Parts of k whose panels stay in the L1 cache while all rows of the tile pass.
 void multiply(const Bf16Tile& t) {
   int64_t s = 0;
   do {
@@ -73,7 +73,7 @@ constexpr Bf16Unit kUnit = {"avx512_bf16", nothing,  order_stores,      pack_a_a
 
 }  // namespace
 
-// GCC's check includes that the system saves the vectors.
+// GCC's check includes that the system saves the vector registers.
 const Bf16Unit* avx512_bf16_unit() {
   const bool here =
       __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

@@ -1,4 +1,4 @@
-// The unit of every processor: bf16 is widened in registers and multiplied in fp32.
+// The portable unit: widens bf16 in registers and multiplies in fp32.
 #include <algorithm>
 
 #include "kintsugi/kernels/cpu/bf16_finish.h"
@@ -13,16 +13,16 @@ HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kHalf = 16;
-constexpr int64_t kGroup = 4;  // steps of a that are widened at a time
+constexpr int64_t kGroup = 4;  // steps of a to widen at a time
 
-// Rows of a block of sums in registers, two vectors wide.
+// Rows of an accumulator block in registers, two vectors wide.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
 constexpr int kRows = 6;
 #else
 constexpr int kRows = 12;
 #endif
 
-// Adds one k of R rows: a is in fp32, kStep * kGroup from row to row.
+// Accumulates one k of R rows: a is fp32, with rows kStep * kGroup apart.
 template <int R>
 HWY_INLINE void add_k(const float* a, V x, V y, V* left, V* right) {
   HWY_UNROLL(12)
@@ -33,7 +33,7 @@ HWY_INLINE void add_k(const float* a, V x, V y, V* left, V* right) {
   }
 }
 
-// Adds `steps` more steps to R rows of two vectors of columns, c and c2, whose pairs are at b and b2.
+// Accumulates `steps` more steps to R rows of two vectors of columns, c and c2, whose pairs are at b and b2.
 template <int R>
 HWY_INLINE void add_steps(const float* a, const tensor::bf16* b, const tensor::bf16* b2, int64_t steps, float* c,
                           float* c2, int64_t c_row, bool first) {
@@ -62,7 +62,7 @@ HWY_INLINE void add_steps(const float* a, const tensor::bf16* b, const tensor::b
   }
 }
 
-// The place of column j in the panel's two halves.
+// The index of column j in the panel's two halves.
 HWY_INLINE int64_t place(int64_t j) {
   return j / kHalf * kHalf * kStep + j % kHalf * 2;
 }

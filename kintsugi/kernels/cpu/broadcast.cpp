@@ -10,7 +10,7 @@ bool broadcast_takes(const Operands& o) {
   return o.ins[0].dtype == o.outs[0].dtype && repeats(o.ins[0].shape, o.outs[0].shape).has_value();
 }
 
-// Copies of x one after another: each copy step doubles what is there.
+// Consecutive copies of x: each step doubles the copied part.
 void broadcast(const KernelCall& call) {
   const tensor::View &x = call.ins[0], &y = call.outs[0];
   const int64_t bytes = x.type.bytes(), total = y.type.bytes();

@@ -8,7 +8,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Where the dims of `part` are the last dims of `whole`, in the same order: how often `part` stands in `whole`.
+// If the dims of `part` are the last dims of `whole`, in order: how often `part` repeats in `whole`.
 inline std::optional<int64_t> repeats(const tensor::Shape& part, const tensor::Shape& whole) {
   if (part.rank() > whole.rank()) return std::nullopt;
   const size_t skip = whole.rank() - part.rank();

@@ -12,14 +12,14 @@ HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kBlock = 64;  // rows that are summed in fp32
+constexpr int64_t kBlock = 64;  // rows summed in fp32
 
 template <typename T>
 HWY_INLINE V load_some(const T* p, int64_t n) {
   return n < lanes() ? load_n(p, n) : load(p);
 }
 
-// sums[c] += a vector's first lanes.
+// sums[c] += the first lanes of a vector.
 HWY_INLINE void add_wide(double* sums, V v, int64_t n) {
   HWY_ALIGN float some[kMaxLanes];
   hn::Store(v, D(), some);
@@ -33,7 +33,7 @@ HWY_INLINE const T* at(const std::byte* x) {
 
 }  // namespace
 
-// A block of rows is summed as differences from its first, so that squares do not cancel.
+// Sums a block of rows as differences from its first, so that squares do not cancel.
 void sum_channels_part(tensor::DType dtype, const std::byte* x_bytes, int64_t channels, base::Range rows,
                        double* sums) {
   std::fill_n(sums, 2 * channels, 0.0);

@@ -1,4 +1,4 @@
-// Passes over [rows channels] with factors or sums of each channel, of fp32, bf16 and fp16, on the calling thread.
+// Passes over [rows channels] with per-channel factors or sums, in fp32, bf16 and fp16, on the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,22 @@
 
 namespace kintsugi::kernels::cpu {
 
-// sums [2 channels] of x and of its squares, accurate where the deviation is small beside the mean.
+// sums [2 channels] of x and of its squares; accurate for deviations much smaller than the mean.
 void sum_channels(tensor::DType dtype, const std::byte* x, int64_t channels, base::Range rows, double* sums);
 
 // sums [2 channels] of dy * (x - mean), and of dy.
 void sum_products(tensor::DType dtype, const std::byte* x, const std::byte* dy, int64_t channels, base::Range rows,
                   const float* mean, double* sums);
 
-// y = x * a + b; it may be x.
+// y = x * a + b; y may alias x.
 void scale_rows(tensor::DType dtype, const std::byte* x, std::byte* y, int64_t channels, base::Range rows,
                 const float* a, const float* b);
 
-// dx = dy * a + x * b + c; it may be dy.
+// dx = dy * a + x * b + c; dx may alias dy.
 void combine_rows(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,
                   base::Range rows, const float* a, const float* b, const float* c);
 
-// sums += weight * x, of n elements.
+// sums += weight * x, for n elements.
 void add_weighted(tensor::DType dtype, const std::byte* x, float weight, int64_t n, float* sums);
 
 }  // namespace kintsugi::kernels::cpu

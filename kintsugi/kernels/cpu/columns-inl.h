@@ -1,5 +1,5 @@
-// Sums down columns, once per SIMD target. Each thread has its own columns, so that the order of sums does not depend
-// on the number of threads.
+// Column sums, once per SIMD target. Each thread has its own columns, so that the order of sums does not depend on the
+// number of threads.
 #if defined(KINTSUGI_COLUMNS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_COLUMNS_INL
 #undef KINTSUGI_COLUMNS_INL
@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// y[c] (+)= the sum over rows of term(row, c), for columns in `mine`; `vector` gives the terms of lanes() columns,
-// `single` that of one. 32 rows are summed at a time, which is also as far as fp32 should go in one sum.
+// y[c] (+)= sum over rows of term(row, c), for columns in `mine`; `vector` gives the terms of lanes() columns, `single`
+// that of one. Sums 32 rows at a time, which also bounds the error of fp32 sums.
 template <typename F, typename G>
 HWY_INLINE void add_columns(int64_t rows, base::Range mine, bool add, float* y, const F& vector, const G& single) {
   constexpr int64_t kRows = 32;

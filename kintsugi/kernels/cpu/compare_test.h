@@ -1,4 +1,4 @@
-// Each CPU kernel against the reference, on the same inputs, for each SIMD target that the machine has.
+// Compares each CPU kernel with the reference on the same inputs, for each SIMD target of the machine.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace kintsugi::kernels::test {
 
 constexpr DType kFastTypes[] = {DType::f32, DType::bf16, DType::f16};
 
-// Half a unit in the last place, doubled: two roundings of almost the same number differ by one unit.
+// One unit in the last place: two roundings of nearly equal numbers differ by at most that.
 inline double unit_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:
@@ -43,7 +43,7 @@ struct Tolerance {
   double relative = 1e-5, absolute = 1e-5;
 };
 
-// Runs the trial with both sets of kernels; outputs begin as copies of `outs`.
+// Runs the trial with both sets of kernels; outputs are initialized from `outs`.
 inline void compare(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor>& outs,
                     Tolerance tolerance = {}) {
   static const auto cpu = cpu_kernels();
@@ -60,7 +60,7 @@ inline void compare(const Trial& trial, const std::vector<Tensor*>& ins, const s
   }
 }
 
-// The same where output 0 is the memory of input `input`.
+// The same, with output 0 in the memory of input `input`.
 inline void compare_in_place(const Trial& trial, const std::vector<Tensor*>& ins, size_t input,
                              Tolerance tolerance = {}) {
   static const auto cpu = cpu_kernels();

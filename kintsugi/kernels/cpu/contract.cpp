@@ -12,7 +12,7 @@ namespace {
 using tensor::DType;
 using tensor::View;
 
-// Whole products for each thread where there are enough of them, else a block of every product.
+// Assigns whole matmuls to threads if there are enough; otherwise a block of every matmul.
 bool gives_whole_products(const ContractLayout& layout, int threads) {
   return layout.products() % threads == 0 || layout.products() >= 4 * threads;
 }
@@ -28,12 +28,12 @@ P product_of(const ContractLayout& layout) {
   return p;
 }
 
-// Operands in fp32: where they are, or widened in the workspace.
+// fp32 operands: in place, or widened to the workspace.
 constexpr size_t kWideIns = 3;  // a, b and bias
 struct Wide {
   const float* ins[kWideIns] = {};  // null where absent
   float* out = nullptr;
-  float* sums = nullptr;  // with which all threads multiply together; null: by shares
+  float* sums = nullptr;  // for all threads to multiply jointly; null: by shares
 };
 
 Wide take_wide(const Operands& o, const ContractLayout& layout, int threads, Scratch& scratch) {
@@ -65,7 +65,7 @@ Wide widen_operands(const KernelCall& call, const ContractLayout& layout) {
   return wide;
 }
 
-// How far the operands of one product are from the beginning; its size is not used.
+// Offsets of the operands of one matmul; its size is unused.
 BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
   BatchDim offsets;
   for (size_t i = layout.num_batch; i-- > 0;) {
@@ -77,7 +77,7 @@ BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
   return offsets;
 }
 
-// The product at one point of the batch dims.
+// The matmul at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate,
                    const Epilogue& epilogue) {
   Product p = product_of<Product>(layout);
@@ -94,7 +94,7 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
   return p;
 }
 
-// Products of bf16 are not widened.
+// bf16 matmuls are not widened.
 bool stays_narrow(const Operands& o) {
   const auto fits = [](DType dtype) { return dtype == DType::bf16 || dtype == DType::f32; };
   return o.ins[ContractIn::kA].dtype == DType::bf16 && o.ins[ContractIn::kB].dtype == DType::bf16 &&
@@ -193,7 +193,7 @@ void contract(const KernelCall& call) {
   const Epilogue epilogue = epilogue_of(call), of_product = in_place ? epilogue : Epilogue();
   multiply_wide(layout, wide, add, of_product, call.team);
   if (in_place) return;
-  constexpr int64_t kSome = 4096;  // elements, which stay in the first level cache
+  constexpr int64_t kSome = 4096;  // elements; fit into the L1 cache
   call.team.for_shares(y.elements(), kSome, [&](base::Range r, int) {
     for (int64_t at = r.begin; at < r.end; at += kSome) {
       const int64_t count = std::min(kSome, r.end - at);

@@ -10,7 +10,7 @@ using tensor::Shape;
 
 constexpr size_t kMaxDims = 12;
 
-// Dims that should act as one, in order.
+// Dims to merge into one, in order.
 struct Group {
   std::array<const Dim*, kMaxDims> dims = {};
   size_t count = 0;
@@ -32,8 +32,7 @@ int64_t stride_of(const Shape& shape, const Dim& dim) {
   return at < 0 ? 0 : shape.stride(static_cast<size_t>(at));
 }
 
-// The stride of the group taken as one dim, if possible: each dim's stride must equal the extent of the next inner
-// one.
+// The stride of the group as a single dim, if possible: each dim's stride must equal the extent of the next inner one.
 std::optional<int64_t> merged_stride(const Group& group, const Shape& shape) {
   if (group.count == 0) return 0;
   const int64_t last = stride_of(shape, *group.dims[group.count - 1]);
@@ -49,7 +48,7 @@ bool is_matrix(int64_t rows, int64_t row, int64_t columns, int64_t column) {
   return column == 1 || row == 1 || rows == 1 || columns == 1;
 }
 
-// With a's own dims as rows of y.
+// a's own dims are the rows of y.
 std::optional<ContractLayout> layout_of(const Shape& a, const Shape& b, const Shape& y, const Shape* bias) {
   Group rows, columns, summed, batch;
   bool fits = true;
@@ -109,7 +108,7 @@ std::optional<ContractLayout> contract_layout(const Operands& o) {
   const Shape* bias = o.ins.has(ContractIn::kBias) ? &o.ins[ContractIn::kBias].shape : nullptr;
   std::optional<ContractLayout> layout = layout_of(a, b, y, bias);
   if (layout && (layout->n > 1 || layout->m == 1)) return layout;
-  // The last dim of y is one of a's: the transposed product, b^T a^T.
+  // The last dim of y is one of a's: computes the transposed matmul, b^T a^T.
   std::optional<ContractLayout> other = layout_of(b, a, y, bias);
   if (!other) return layout;
   other->swapped = true;

@@ -1,4 +1,4 @@
-// Maps a contraction of named dims to a product of matrices, if it is one.
+// Maps a contraction of named dims to matmuls, if possible.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@ namespace kintsugi::kernels::cpu {
 
 constexpr size_t kMaxBatchDims = 6;
 
-// Dims in a, b and y: a loop over products. Strides are in elements.
+// Dims in a, b and y: batch dims. Strides are in elements.
 struct BatchDim {
   int64_t size = 1, a = 0, b = 0, y = 0, bias = 0;
 };
 
-// y[m, n] = a[m, k] * b[k, n], once for each point of the batch dims. y's column stride is 1.
+// y[m, n] = a[m, k] * b[k, n], for each point of the batch dims. y's column stride is 1.
 struct ContractLayout {
   bool swapped = false;  // a is the operand b
   int64_t m = 1, n = 1, k = 1;
@@ -28,8 +28,7 @@ struct ContractLayout {
   int64_t products() const;
 };
 
-// None if the dims of a group are not contiguous in one of the operands. Dims of size 1 do not count. Nothing is
-// allocated.
+// Nothing if the dims of a group are not contiguous in one of the operands. Ignores dims of size 1. Does not allocate.
 std::optional<ContractLayout> contract_layout(const Operands& o);
 
 }  // namespace kintsugi::kernels::cpu

@@ -1,4 +1,4 @@
-// Conversion between fp32 and the dtypes that are only storage.
+// Conversion between fp32 and storage dtypes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace kintsugi::kernels::cpu {
 // out[i] = in[i] for n elements of a fast dtype (is_fast), on the calling thread.
 void widen(tensor::DType dtype, const std::byte* in, float* out, int64_t n);
 
-// out[i] = in[i] rounded, or out[i] += in[i] where `add`.
+// out[i] = in[i] rounded, or out[i] += in[i] if `add`.
 void narrow(tensor::DType dtype, const float* in, std::byte* out, int64_t n, bool add = false);
 
 }  // namespace kintsugi::kernels::cpu

@@ -1,5 +1,5 @@
-// Samples are divided among the threads, each of which calls the library for its own. Of the gradient of the weights
-// each thread has a part, which are added in the order of threads.
+// Divides samples among the threads, each of which calls the library for its own. Each thread has a part of the weight
+// gradient; parts are added in the order of threads.
 #include <algorithm>
 
 #include "kintsugi/kernels/cpu/convert.h"
@@ -14,7 +14,7 @@ using base::Range;
 using tensor::DType;
 using tensor::View;
 
-// The positions of x, the weights and y among the operands (then `made` is another) or the output.
+// Positions of x, the weights and y among the operands, or the output (then `made` is another).
 struct Roles {
   ConvolutionPass pass;
   size_t first, second;  // of the operands: which of x 0, weights 1, y 2 they are
@@ -31,13 +31,13 @@ std::array<T, 3> by_role(const Roles& roles, T first, T second, T made) {
   return list;
 }
 
-// Memory of a call: fp32 copies of what is narrower, by role, else null; packed weights, or a part of their gradient
-// for each thread; scratch of each thread.
+// Memory of a call: fp32 copies of narrower operands, by role, otherwise null; packed weights, or a part of their
+// gradient per thread; scratch per thread.
 struct Memory {
   std::array<float*, 3> wide = {};
   float* packed = nullptr;
   std::byte* scratch = nullptr;
-  int64_t packed_size = 0, scratch_size = 0;  // of one thread, in floats and bytes
+  int64_t packed_size = 0, scratch_size = 0;  // per thread, in floats and bytes
 };
 
 int64_t aligned(int64_t n) {
@@ -66,7 +66,7 @@ Memory take(const ConvolutionSizes& sizes, const std::array<const tensor::Type*,
     m.scratch_size = std::max(m.scratch_size, aligned(library_convolution(of_thread(sizes, threads), smaller).scratch));
   const bool parts = sizes.pass == ConvolutionPass::weight;
   m.packed = scratch.take<float>(m.packed_size * (parts ? threads : 1));
-  // The sum of parts in the order of the caller, where it is added to what is there or rounded.
+  // The sum of parts in the caller's order, if it is accumulated or rounded.
   if (parts && !m.wide[1]) m.wide[1] = scratch.take<float>(sizes.weights());
   m.scratch = scratch.take<std::byte>(m.scratch_size * threads);
   return m;
@@ -76,7 +76,7 @@ void add_to(float* sum, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-// Adds the parts that threads made, and stores the gradient, or adds it to what is there.
+// Adds the threads' parts, and stores or accumulates the gradient.
 void finish_weight(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m, int parts) {
   call.team.for_shares(m.packed_size, 1024, [&](Range r, int) {
     for (int t = 1; t < parts; ++t) add_to(m.packed + r.begin, m.packed + t * m.packed_size + r.begin, r.size());
@@ -110,7 +110,7 @@ void run(const KernelCall& call, const Roles& roles) {
   const int64_t x_step = sizes.x_elements(), y_step = sizes.y_elements();
   int parts = 0;
   for (int t = 0; t < threads; ++t) parts += base::share(sizes.samples, t, threads).size() > 0;
-  // Shares of nothing come between others, so that a thread's number is not that of its part.
+  // Empty shares lie between others, so a thread's index differs from that of its part.
   const auto part_of = [&](int thread) {
     int part = 0;
     for (int t = 0; t < thread; ++t) part += base::share(sizes.samples, t, threads).size() > 0;

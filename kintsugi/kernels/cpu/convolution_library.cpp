@@ -30,7 +30,7 @@ dnnl::stream& stream() {
   return own;
 }
 
-// [samples spatial... channels] as oneDNN names the dims: samples, channels, spatial.
+// [samples spatial... channels] in oneDNN's order of dims: samples, channels, spatial.
 memory::desc images(int64_t samples, int64_t channels, const std::array<int64_t, kMostWindows>& spatial, size_t dims) {
   Dims sizes = {samples, channels}, strides = {0, 1};
   sizes.insert(sizes.end(), spatial.begin(), spatial.begin() + static_cast<std::ptrdiff_t>(dims));
@@ -41,7 +41,7 @@ memory::desc images(int64_t samples, int64_t channels, const std::array<int64_t,
   return {sizes, memory::data_type::f32, strides};
 }
 
-// filters, channels, kernel; with groups before them.
+// filters, channels, kernel; preceded by groups.
 Dims weight_sizes(const ConvolutionSizes& s) {
   Dims sizes = {s.filters / s.groups, s.channels / s.groups};
   if (s.groups > 1) sizes.insert(sizes.begin(), s.groups);
@@ -49,7 +49,7 @@ Dims weight_sizes(const ConvolutionSizes& s) {
   return sizes;
 }
 
-// [kernel... channels filters], where the filters of a group are neighbours.
+// [kernel... channels filters], where the filters of a group are contiguous.
 memory::desc plain_weights(const ConvolutionSizes& s) {
   Dims sizes = weight_sizes(s), strides = {1, s.filters};
   if (s.groups > 1) strides.insert(strides.begin(), s.filters / s.groups);
@@ -59,7 +59,7 @@ memory::desc plain_weights(const ConvolutionSizes& s) {
   return {sizes, memory::data_type::f32, strides};
 }
 
-// What a primitive is made from.
+// The arguments of a primitive.
 struct Description {
   memory::desc x, weights, y;
   Dims strides, dilates, before, after;
@@ -78,7 +78,7 @@ Description describe(const ConvolutionSizes& s, const memory::desc* packed) {
     d.strides.push_back(s.stride[i]);
     d.dilates.push_back(s.dilation[i] - 1);
     d.before.push_back(s.low[i]);
-    // Positions that the last window reads beyond x. Fewer than a stride may be left over.
+    // Padding after x for the last window. Up to a stride minus one positions of x may remain unused.
     const int64_t beyond = (s.out[i] - 1) * s.stride[i] + s.dilation[i] * (s.kernel[i] - 1) + 1 - s.low[i] - s.in[i];
     d.after.push_back(beyond < 0 && -beyond < s.stride[i] ? 0 : beyond);
   }

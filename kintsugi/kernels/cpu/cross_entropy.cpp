@@ -3,7 +3,7 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// Calls f(position) for the positions that count: labelled, and not padding. labels: [batch seq]
+// Calls f(position) for counted positions: labelled, and not padding. labels: [batch seq]
 template <typename F>
 void for_positions(const KernelCall& call, const tensor::View& labels, const F& f) {
   const int32_t* label = reinterpret_cast<const int32_t*>(labels.data);

@@ -12,8 +12,8 @@
 #define KINTSUGI_SLOT_ROWS
 namespace kintsugi::kernels::cpu {
 
-// Where the slots of tokens are in the local block of y.
-// x: [batch seq embed], y: [batch expert slot embed], slots, weights: [batch seq choice]
+// Maps tokens to their slots in the local block of y. x: [batch seq embed], y: [batch expert slot embed], slots,
+// weights: [batch seq choice]
 class SlotRows {
  public:
   SlotRows(const KernelCall& call, const tensor::View& slots, const tensor::View& y)
@@ -27,7 +27,7 @@ class SlotRows {
         capacity_(call.attributes.integer("capacity")) {}
 
   int64_t choices() const { return choices_; }
-  // The row of y of a token's choice, or -1.
+  // The row of y for a token's choice, or -1.
   int64_t row(int64_t token, int64_t choice) const {
     const int64_t slot = slots_[token * choices_ + choice];
     if (slot < 0) return -1;
@@ -86,7 +86,7 @@ void dispatch_as(const KernelCall& call, const SlotRows& rows, base::Range token
     }
 }
 
-// In the order of the choices, with sums in fp32.
+// In the order of the choices, with fp32 sums.
 template <typename T>
 void combine_as(const KernelCall& call, const SlotRows& rows, base::Range tokens) {
   HWY_ALIGN float sum[kSlotChunk];
@@ -146,7 +146,7 @@ HWY_AFTER_NAMESPACE();
 namespace kintsugi::kernels::cpu {
 namespace {
 
-constexpr int64_t kTokens = 16;  // of a share, at least
+constexpr int64_t kTokens = 16;  // minimum share
 
 }  // namespace
 
@@ -183,7 +183,7 @@ void weigh(const KernelCall& call) {
                        [&](base::Range tokens, int) { part(call, rows, tokens); });
 }
 
-// Rows of one fast dtype, and weights in fp32.
+// Rows of one fast dtype, and fp32 weights.
 bool slots_take(const Operands& o) {
   for (size_t i = 0; i < o.ins.size(); ++i)
     if (o.ins.has(i) && o.ins[i].dtype == tensor::DType::f64) return false;

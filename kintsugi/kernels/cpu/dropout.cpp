@@ -28,7 +28,7 @@ struct Select {
   }
 };
 
-// y = x with dropout, n elements whose first is `element` of the whole.
+// y = dropout(x) for n elements, the first of which has global index `element`.
 template <typename T>
 void drop_as(const DropoutStream& s, uint64_t element, int64_t n, const T* x, T* y) {
   constexpr int64_t kChunk = 512;
@@ -59,7 +59,7 @@ HWY_EXPORT(drop_run);
 
 namespace {
 
-// The position in the whole of the local element `at`, or -1 at padding.
+// The global index of the local element `at`, or -1 at padding.
 int64_t place_of(const KernelCall& call, const tensor::Shape& shape, int64_t at) {
   int64_t place = 0, radix = 1;
   for (size_t i = shape.rank(); i-- > 0;) {
@@ -81,7 +81,7 @@ void dropout(const KernelCall& call) {
   const DropoutStream stream{random_key(call.numbers.seed, call.attributes.text("key")),
                              static_cast<uint64_t>(call.numbers.step), dropout_threshold(p),
                              static_cast<float>(1 / (1 - p))};
-  // Runs that are contiguous in the whole: the last dims, as long as all but the outermost of them are whole.
+  // Runs that are contiguous in the whole: the last dims, as long as all except the outermost of them are unsplit.
   const tensor::Shape& shape = y.shape();
   int64_t run = 1;
   for (size_t i = shape.rank(); i-- > 0;) {

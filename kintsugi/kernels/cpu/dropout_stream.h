@@ -1,4 +1,4 @@
-// The random words of a dropout, and what they decide.
+// The random words of dropout, and the resulting factors.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ struct DropoutStream {
   std::array<uint32_t, 2> key;
   uint64_t step;
   uint32_t threshold;
-  float factor;  // of what is kept
+  float factor;  // of kept elements
 };
 
 }  // namespace kintsugi::kernels::cpu

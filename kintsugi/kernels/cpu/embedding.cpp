@@ -14,7 +14,7 @@ void embedding(const KernelCall& call) {
     for (int64_t i = r.begin; i < r.end; ++i)
       copy_row(y.data + i * bytes, table.data, local_of(index, tokens[i]), bytes);
   });
-  // At padding a token is ignored.
+  // Ignores tokens at padding.
   for (size_t axis = 0; axis < call.ins[0].shape().rank(); ++axis) clear_padding(call, y, axis);
 }
 

@@ -1,5 +1,5 @@
-// What a product does to its elements once they are stored, while they are still in a cache: an activation, or the
-// gradient of one. The bits are those of the operation alone.
+// Matmul epilogue, applied to elements once they are stored, while they are still in a cache: an activation, or the
+// gradient of one. Bit-identical to the separate operation.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// y = f(x), or y = f'(x) * y; x and y lie alike, and may be the same memory.
+// y = f(x), or y = f'(x) * y; x and y have the same layout, and may alias.
 struct Epilogue {
   enum class Function : uint8_t { none, gelu_tanh, gelu_erf, silu, relu, relu2, tanh };
 
@@ -20,16 +20,16 @@ struct Epilogue {
   std::byte* y = nullptr;
 
   explicit operator bool() const { return function != Function::none; }
-  // Where the product is stored.
+  // Where the matmul is stored.
   std::byte* product() const { return slope ? y : x; }
-  // The same, so many elements further.
+  // Offset by that many elements.
   Epilogue at(int64_t elements) const;
 };
 
-// Of a call of `contract`: y alone if it has none.
+// For a call of `contract`: y alone if it has none.
 Epilogue epilogue_of(const KernelCall& call);
 
-// To rows of `columns` elements, `step` apart, from element `first` on.
+// Applies it to rows of `columns` elements with stride `step`, from element `first`.
 void apply(const Epilogue& e, int64_t first, int64_t rows, int64_t step, int64_t columns);
 
 }  // namespace kintsugi::kernels::cpu

@@ -1,4 +1,4 @@
-// The CPU kernels of experts; see kernels.h.
+// CPU kernels of mixture-of-experts operations; see kernels.h.
 #pragma once
 
 #include "kintsugi/kernels/cpu/kernels.h"

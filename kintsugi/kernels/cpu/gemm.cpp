@@ -12,7 +12,7 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// How sgemm expects a matrix [rows columns] of given strides.
+// The form in which sgemm takes a matrix [rows columns] of given strides.
 struct Layout {
   char transposed;
   int64_t stride;
@@ -38,18 +38,18 @@ void start_from_bias(const Product& p) {
   }
 }
 
-// A key that is equal for all products for which oneDNN does the same; not 0.
+// A nonzero key, equal for all matmuls that oneDNN treats alike.
 uint64_t kind_of(const Product& p, const Layout& a, const Layout& b, bool add) {
   const uint64_t flags = 8 + (a.transposed == 'T') * 4 + (b.transposed == 'T') * 2 + add;
   uint64_t kind = flags;
   for (const int64_t size : {p.m, p.n, p.k}) {
-    kind = (kind ^ static_cast<uint64_t>(size)) * 0x9E3779B97F4A7C15;  // an odd number: nothing is lost
+    kind = (kind ^ static_cast<uint64_t>(size)) * 0x9E3779B97F4A7C15;  // odd, hence a bijection
     kind ^= kind >> 29;
   }
   return std::max<uint64_t>(kind, 1);
 }
 
-// Cost of a block: its product and, for loading its operands, its edges.
+// Cost of a block: its multiplication and, for loading its operands, its edges.
 struct Grid {
   int64_t rows, columns;
 };

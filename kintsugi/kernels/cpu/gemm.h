@@ -1,4 +1,4 @@
-// Products of fp32 matrices through oneDNN, on the calling thread alone, and with few rows (thin.h).
+// fp32 matmuls through oneDNN, on the calling thread, and with few rows (thin.h).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace kintsugi::kernels::cpu {
 
 // c[i, j] (+)= sum over l of a[i, l] * b[l, j], plus bias[i, j]. i < m, j < n, l < k; an element of a matrix is at i *
-// row + j * column. Then the epilogue, whose product() is c. Of a's two strides one is 1 (or its dim has size 1),
-// likewise b's; c's column stride is 1.
+// row + j * column. Then the epilogue, whose product() is c. One of a's strides is 1 (or its dim has size 1), same for
+// b; c's column stride is 1.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -27,11 +27,11 @@ struct Product {
 
 void multiply(const Product& product);
 
-// The share of one thread: a block of c. The shares of all threads together are the product.
+// One thread's share, a block of c. All shares together form the product.
 void multiply_share(const Product& product, int thread, int threads);
 
-// The floats of scratch with which all threads together multiply faster than by shares, with the same bits; 0: they do
-// not. Only sizes and strides count.
+// Size in floats of the scratch with which all threads together multiply faster than by shares, with the same bits; 0:
+// they do not. Depends only on sizes and strides.
 int64_t together_scratch(const Product& product, int threads);
 void multiply_together(const Product& product, float* scratch, base::ThreadTeam& team);
 

@@ -1,7 +1,7 @@
-// Blocks of c's columns, for each of which b is packed into the second level cache; against it go panels of a's rows, a
-// part of k at a time, which stays in the first level cache; between parts the sums of a row of tiles wait in the
-// thread's scratch. a is used where it is if its rows are whole steps of k side by side, else it is packed before, by
-// all threads, some rows at a time.
+// Blocks of c's columns, for each of which b is packed into the L2 cache. Panels of a's rows are multiplied by it, a
+// part of k at a time, which stays in the L1 cache; between parts, the sums of a row of tiles are kept in the thread's
+// scratch. a is used in place if its rows consist of whole contiguous steps of k; otherwise all threads pack it first,
+// some rows at a time.
 #include "kintsugi/kernels/cpu/gemm_bf16.h"
 
 #include <unistd.h>
@@ -19,11 +19,11 @@ using base::Range;
 using tensor::bf16;
 using tensor::DType;
 
-constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
-constexpr int64_t kFar = 8192;    // rows of a further apart, each on pages of its own, are packed
-constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
-constexpr int64_t kFarSums = 1 << 19;  // elements of c, beyond the second level cache: fetched before they are written
-constexpr int64_t kPart = 256;         // of k: a panel of a, 16 KiB, stays in the first level cache while b's go by
+constexpr int64_t kMostK = 4096;  // per sum, where c is fp32: panels of more would not fit into the cache
+constexpr int64_t kFar = 8192;    // pack rows of a that are further apart, each on separate pages
+constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements to pack at a time
+constexpr int64_t kFarSums = 1 << 19;  // elements of c, above the L2 cache: prefetched before they are written
+constexpr int64_t kPart = 256;         // of k: a panel of a, 16 KiB, stays in the L1 cache while b's are streamed
 
 int64_t round_up(int64_t x, int64_t grain) {
   return (x + grain - 1) / grain * grain;
@@ -43,24 +43,24 @@ bool packs_a(const Bf16Product& p) {
   return p.a_column != 1 || p.k % kStep != 0 || p.a_row > kFar;
 }
 
-// Three eighths of this machine's second level cache, in elements.
+// Three eighths of this machine's L2 cache, in elements.
 int64_t cached_elements() {
   static const int64_t bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return bytes > 0 ? bytes * 3 / 16 : kMostB;
 }
 
-// What a thread has for itself: a block of b, some rows of a, and tiles of sums, one for each panel of the block if k
-// has several parts.
+// Per-thread memory: a block of b, some rows of a, and tiles of sums, one per panel of the block if k has several
+// parts.
 struct Own {
   bf16* b;
   bf16* a;
   float* tiles;
 };
-// Panels that are packed at a time, in elements: enough for any smaller product too.
+// Panels packed at a time, in elements; also sufficient for smaller matmuls.
 int64_t packed_size(int64_t all, int64_t k, int64_t elements) {
   return std::min(round_up(all, kTile) / kTile * panel_size(k), std::max(elements, panel_size(k)));
 }
-// As many as the shortest panels of several parts would be, so that it is enough for a smaller k.
+// As many as the shortest panels of several parts, so that it is also sufficient for a smaller k.
 int64_t tiles_size(const Bf16Product& p) {
   return kTile * kTile * 2 * (p.k > kPart ? fitting(p.n, kPart + 1, kMostB) / kTile : 1);
 }
@@ -81,7 +81,7 @@ Bf16Panel columns_of_b(const Bf16Product& p, int64_t column) {
   return {p.b + column * p.b_column, p.b_column, p.b_row, std::min(kTile, p.n - column), p.k};
 }
 
-// Panels of a's rows from `first` on, all of `rows`, to their places in `to`.
+// Packs panels of a's rows from `first`, of `rows` in total, to their places in `to`.
 void pack_rows(const Bf16Unit& unit, const Bf16Product& p, int64_t first, Range rows, bf16* to) {
   for (int64_t row = rows.begin; row < rows.end; row += kTile)
     unit.pack_a(rows_of_a(p, row), to + (row - first) / kTile * panel_size(p.k));
@@ -89,7 +89,7 @@ void pack_rows(const Bf16Unit& unit, const Bf16Product& p, int64_t first, Range 
 
 constexpr int64_t kLine = 64;
 
-// A tile of c comes to the caches while its sums are made.
+// Prefetches a tile of c while its sums are computed.
 void fetch_tile(const Bf16Product& p, int64_t row, int64_t column, int64_t height, int64_t width) {
   const int64_t size = tensor::size_of(p.c_dtype);
   for (int64_t i = row; i < row + height; ++i) {
@@ -98,8 +98,8 @@ void fetch_tile(const Bf16Product& p, int64_t row, int64_t column, int64_t heigh
   }
 }
 
-// What an epilogue is of, of some rows: it comes to the second level cache while the sums of these rows are made, some
-// lines with each tile, since what tiles are made of would wait behind many.
+// Prefetches the operands of an epilogue for some rows into the L2 cache while the sums of these rows are computed,
+// some lines with each tile, since the operands of tiles would wait behind many.
 class EpilogueFetch {
  public:
   EpilogueFetch(const Bf16Product& p, int64_t row, int64_t height, Range columns, int64_t tiles) : tiles_(tiles) {
@@ -121,7 +121,7 @@ class EpilogueFetch {
   int64_t line_ = 0, tile_ = 0;
 };
 
-// A block of c: kTile rows, or fewer, from `row` on, and `columns`, whose packed panels are own.b. `t`: the rows of a.
+// A block of c: at most kTile rows from `row`, and `columns`, whose packed panels are own.b. `t`: the rows of a.
 void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64_t row, int64_t height, Range columns,
                    const Own& own) {
   const bf16* a = t.a;
@@ -152,7 +152,7 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
   if (p.epilogue) apply(p.epilogue, row * p.c_row + columns.begin, height, p.c_row, columns.size());
 }
 
-// A block of c. `a`: the packed panels from row `first` on, or null.
+// A block of c. `a`: the packed panels from row `first`, or null.
 void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, int64_t first, Range rows, Range columns,
                     const Own& own) {
   if (rows.size() == 0 || columns.size() == 0) return;
@@ -181,8 +181,8 @@ void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, i
   unit.end();
 }
 
-// Rows and columns of c are shared by a grid of threads. In units of a multiplication, packing a column costs 60 and
-// reading a row 16 (measured with AMX, the fastest).
+// Splits rows and columns of c over a grid of threads. In units of a multiplication, packing a column costs 60 and
+// reading a row 16 (measured with AMX, the fastest unit).
 struct Grid {
   int64_t rows, columns;
 };
@@ -199,7 +199,7 @@ Grid grid_of(int64_t m, int64_t n, int threads) {
   return best;
 }
 
-// Calls f with the products over parts of k, each but the first added to c.
+// Calls f with the matmuls over parts of k; all except the first accumulate into c.
 template <typename F>
 void for_parts(const Bf16Product& p, const F& f) {
   if (p.k <= kMostK || p.c_dtype != DType::f32) return f(p);

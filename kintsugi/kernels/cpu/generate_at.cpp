@@ -1,4 +1,4 @@
-// Operations on rows of different texts, each at a position of its own (ops/generate_at.cpp).
+// Operations on rows of different texts, each at its own position (ops/generate_at.cpp).
 #include "kintsugi/kernels/cpu/attention_few.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/rows.h"
@@ -6,17 +6,17 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// Rows that one call of attention computes: `batch` samples of `seq` queries from row `begin` on.
+// Rows of a single call of attention: `batch` samples of `seq` queries from row `begin`.
 struct RowGroup {
   int64_t begin, batch, seq;
 };
 
-// Rows of one token each: neighbours in a text are one sample, so that a prompt is computed by tiles; between them,
-// rows of different texts are samples of one call.
+// Rows of one token each: adjacent rows of a text form one sample, so that a prompt uses tiles; between them, rows of
+// different texts are samples of one call.
 RowGroup next_group(const tensor::DimIndex& batch, std::span<const int32_t> text, std::span<const int32_t> at,
                     int64_t begin) {
   const int64_t rows = std::ssize(text);
-  const auto follows = [&](int64_t row) {  // the row before it
+  const auto follows = [&](int64_t row) {  // the previous row
     const auto i = static_cast<size_t>(row);
     return row < rows && text[i] >= 0 && at[i - 1] >= 0 && text[i] == text[i - 1] && at[i] == at[i - 1] + 1 &&
            batch[row] >= 0;
@@ -83,7 +83,7 @@ void attention_at(const KernelCall& call) {
   const std::span<std::byte> rest = call.workspace.subspan(static_cast<size_t>(scratch.bytes()));
   for (int64_t begin = 0; begin < batch;) {
     const RowGroup g = seq == 1 ? next_group(index, text, at, begin) : RowGroup{0, batch, seq};
-    // attend() reads addresses and dtypes; sizes are those of the setting.
+    // attend() uses addresses and dtypes; sizes are those of the setting.
     const tensor::View ins[] = {{q.data + begin * bytes, q.type}, call.ins[In::kK], call.ins[In::kV], {}, {}, {}};
     const tensor::View outs[] = {{o.data + begin * bytes, o.type}, {reinterpret_cast<std::byte*>(lse), {}}};
     Scratch own(rest);

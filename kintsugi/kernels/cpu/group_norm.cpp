@@ -1,4 +1,4 @@
-// A share of the samples for each thread. Factors of each channel of a sample follow from its groups' moments.
+// A share of the samples per thread. The factors of each channel of a sample follow from the moments of its group.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace kintsugi::kernels::cpu {
 namespace {
 
 struct GroupSizes {
-  int64_t samples, rows, channels, groups;  // rows: of a sample
+  int64_t samples, rows, channels, groups;  // rows: per sample
 
   GroupSizes(const KernelCall& call, const tensor::Shape& x)
       : samples(x[0].size),
@@ -34,7 +34,7 @@ int64_t group_of(const KernelCall& call, const tensor::DimIndex& index, int64_t 
   return global < 0 ? -1 : global / (call.attributes.integer("channels") / call.attributes.integer("groups"));
 }
 
-// Memory of each thread: factors and sums of each channel.
+// Per-thread memory: factors and sums per channel.
 struct GroupMemory {
   float *a, *b, *c;
   double *sums, *dgamma, *dbeta;
@@ -104,7 +104,7 @@ void group_norm(const KernelCall& call) {
   });
 }
 
-// Each thread adds up its samples; their sums are added in the order of threads.
+// Each thread sums its samples; the sums are added in the order of threads.
 void group_norm_sums(const KernelCall& call) {
   using In = GroupNormSumsIn;
   const tensor::View& x = call.ins[In::kX];

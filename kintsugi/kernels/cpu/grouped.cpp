@@ -1,7 +1,7 @@
-// Products of all experts, of the filled slots alone. The filled slots of an expert are its rows, sample by sample;
-// blocks of them are packed, so that samples with few tokens share a product. Threads take blocks as they come.
-// a: [batch expert slot depth], weight: [expert depth columns] or [expert columns depth], y: [batch expert slot
-// columns], or as a weight the sum over all rows of a[row] x b[row].
+// Grouped matmuls of all experts over the filled slots. The filled slots of an expert are its rows, sample by sample;
+// blocks of them are packed, so that samples with few tokens share a matmul. Threads take blocks dynamically. a: [batch
+// expert slot depth], weight: [expert depth columns] or [expert columns depth], y: [batch expert slot columns], or for
+// a weight gradient the sum over all rows of a[row] x b[row].
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -26,7 +26,7 @@ bool is_weight(const Shape& shape) {
   return shape.rank() == 3 && shape[0].name == "expert";
 }
 
-// The rows of a block of one expert, in the packed order.
+// The rows of a block of one expert, in packed order.
 class Rows {
  public:
   Rows(const KernelCall& call, const View& of)
@@ -34,7 +34,7 @@ class Rows {
         batch_(of.shape()[0].size),
         experts_(of.shape()[1].size),
         slots_(of.shape()[2].size) {
-    // Filled slots are the first of the whole; of this block they are the first too, unless it is cut otherwise.
+    // Filled slots come first in the whole, and also in this block unless slots are split.
     const tensor::DimIndex& index = call.index("slot");
     const tensor::Segment first = index.segments().empty() ? tensor::Segment{-1, 0} : index.segments()[0];
     base::require(index.segments().size() <= 1 || index.segments()[1].global < 0, "grouped",
@@ -77,15 +77,15 @@ class Rows {
   int64_t batch_, experts_, slots_, begin_ = 0, length_ = 0;
 };
 
-// What one thread packs.
+// Packing memory of one thread.
 struct Packed {
   float *a = nullptr, *b = nullptr, *y = nullptr, *weight = nullptr;
 };
 
 struct Sizes {
-  int64_t rows = 0;  // of a block, at most
+  int64_t rows = 0;  // per block, at most
   int64_t depth = 0, columns = 0;
-  bool wide_weight = false;  // a copy in fp32
+  bool wide_weight = false;  // an fp32 copy
   bool of_weights = false;   // y is the gradient of a weight
 };
 
@@ -118,7 +118,7 @@ void pack(const Rows& rows, int64_t expert, int64_t block, const View& from, flo
   });
 }
 
-// Rows where they are, if the block is one run of fp32; else packed.
+// Uses rows in place if the block is a single fp32 run; otherwise packs them.
 const float* rows_of(const Rows& rows, int64_t expert, int64_t block, const View& from, float* packed) {
   int64_t runs = 0, first = 0;
   rows.for_runs(expert, block, [&](int64_t row, int64_t, int64_t) {
@@ -130,12 +130,12 @@ const float* rows_of(const Rows& rows, int64_t expert, int64_t block, const View
   return packed;
 }
 
-// Calls f(expert, part, thread) for `parts(expert)` parts of each expert, by all threads.
+// Calls f(expert, part, thread) for `parts(expert)` parts of each expert, on all threads.
 template <typename Parts, typename F>
 void for_parts(int64_t experts, base::ThreadTeam& team, const Parts& parts, const F& f) {
   std::atomic<int64_t> next{0};
   team.run([&](int thread) {
-    int64_t expert = 0, first = 0;  // the number of the expert's first part
+    int64_t expert = 0, first = 0;  // the index of the expert's first part
     for (int64_t mine = next++; expert < experts; mine = next++) {
       while (expert < experts && mine >= first + parts(expert)) first += parts(expert++);
       if (expert < experts) f(expert, mine - first, thread);
@@ -182,7 +182,7 @@ void multiply_rows(const KernelCall& call, const Sizes& s) {
   });
 }
 
-// y = the sum over an expert's rows of a[row] x b[row]; threads share the rows of y.
+// y = the sum over an expert's rows of a[row] x b[row]; the threads divide the rows of y.
 void multiply_weights(const KernelCall& call, const Sizes& s) {
   const View &a = call.ins[GroupedIn::kA], &b = call.ins[GroupedIn::kB], &y = call.outs[0];
   const Rows rows(call, a);

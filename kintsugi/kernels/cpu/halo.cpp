@@ -19,7 +19,7 @@ void for_rows(const KernelCall& call, int64_t rows, int64_t above, int64_t bytes
   });
 }
 
-// Of a position of y: what is added up there, in the order of the index.
+// The contributions to a position of y, in index order.
 template <typename F>
 void for_sources(const tensor::DimIndex& index, int64_t position, const F& f) {
   int64_t row = 0;

@@ -1,7 +1,7 @@
-// The vocabulary's logits and their loss. Statistics alone and gradient alone go through blocks of the vocabulary: a
-// product into a block of the workspace, then a pass over its rows. Computed together they use whole rows of logits,
-// as many as fit in a block, and make them once. The blocks, and so all bits except those of the library, do not
-// depend on the number of threads.
+// The vocabulary's logits and their loss. Statistics alone and gradient alone process blocks of the vocabulary: a
+// matmul into a block of the workspace, then a pass over its rows. Computed together, they use whole rows of logits, as
+// many as fit in a block, and compute them once. The blocks, and so all bits except those of the library, do not depend
+// on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@ struct Exponential {
   HWY_INLINE V operator()(V x) const { return hn::Mul(exp_of(hn::Sub(x, set(below))), set(by)); }
 };
 
-// The running maximum of a row and the sum of exponentials below it, over n more logits.
+// Updates a row's running maximum, and sum of exponentials relative to it, with n more logits.
 void running_softmax(const float* logits, int64_t n, float* top, float* sum) {
   V highest = set(*top);
   int64_t i = 0;
@@ -41,7 +41,7 @@ void running_softmax(const float* logits, int64_t n, float* top, float* sum) {
   *top = now;
 }
 
-// Logits to their gradients, which may be in the same place.
+// Converts logits to their gradients, possibly in place.
 void softmax_back(const float* logits, int64_t n, float lse, float dlse, float* gradients) {
   map(Exponential{lse, dlse}, n, gradients, logits);
 }
@@ -56,7 +56,7 @@ void add_to_logits(const float* bias, int64_t n, float* logits) {
   map(Sum(), n, logits, logits, bias);
 }
 
-// dbias (+)= the sum of the gradients of a block's logits down their columns, for a range of these.
+// dbias (+)= the sum of the gradients of a block's logits down their columns, for a range of columns.
 template <typename T>
 void sum_gradients(const Block& block, int64_t width, base::Range columns, float* dbias, bool adds) {
   const T* gradients = reinterpret_cast<const T*>(block.logits);
@@ -89,8 +89,8 @@ using tensor::View;
 
 constexpr float kNone = -1e30f;  // below every logit, and finite
 
-// Calls f(begin, count, global) for the parts of [first, first + count) of the vocabulary that are one segment each;
-// global is -1 for padding, begin counts from `first`.
+// Calls f(begin, count, global) for the parts of [first, first + count) of the vocabulary that lie in a single segment;
+// global is -1 for padding, begin is relative to `first`.
 template <typename F>
 void for_segments(const tensor::DimIndex& index, int64_t first, int64_t count, const F& f) {
   int64_t at = 0;
@@ -112,14 +112,14 @@ Block block_of(const Head& h, const float* table, int64_t row, int64_t first, in
           .width = width};
 }
 
-// What is known of the gradients of one position.
+// The inputs of the gradients of one position.
 struct ToGradients {
   int32_t label;
   float lse, dlse, dtarget;
 };
 
-// Converts the logits of one position over a part of the vocabulary to their gradients, possibly in place: from the
-// first byte on, whichever the type.
+// Converts the logits of one position over a part of the vocabulary to their gradients, possibly in place: writes from
+// the first byte on for either type.
 template <typename T>
 void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, const ToGradients& by,
                   const float* logits, T* gradients) {
@@ -139,14 +139,14 @@ void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, c
   });
 }
 
-// The same to where products take them.
+// The same, to where matmuls read them.
 void to_gradients(const Head& h, const tensor::DimIndex& index, int64_t first, int64_t count, const ToGradients& by,
                   const float* logits, float* gradients) {
   if (h.narrow) return to_gradients(index, first, count, by, logits, reinterpret_cast<tensor::bf16*>(gradients));
   to_gradients(index, first, count, by, logits, gradients);
 }
 
-// Adds the same logits to the running maximum and sum; the label's is stored in `target`, if it is in this part.
+// Adds the same logits to the running maximum and sum; stores the label's in `target` if it is in this part.
 void to_statistics(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, const float* logits,
                    float* top, float* sum, float* target) {
   const auto running = HWY_DYNAMIC_DISPATCH(running_softmax);
@@ -169,7 +169,7 @@ void add_bias(const Head& h, int64_t first, int64_t count, float* logits) {
   if (h.bias) HWY_DYNAMIC_DISPATCH(add_to_logits)(h.bias + first, count, logits);
 }
 
-// dbias (+)= the gradients of a block's logits, summed over its rows; none without a bias.
+// dbias (+)= the gradients of a block's logits, summed over its rows; no-op without a bias.
 void bias_back(const KernelCall& call, const Head& h, const Block& block, float* dbias, bool adds) {
   if (!dbias) return;
   const auto sum = HWY_DYNAMIC_DISPATCH(to_bias);
@@ -256,7 +256,7 @@ void head_grad(const KernelCall& call) {
   const float* kept = data<float>(call.ins[In::kLogits]);  // or null
   float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]),
         *dtable = data<float>(call.outs[Out::kDtable]);  // or null
-  float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
+  float* dbias = data<float>(call.outs[Out::kDbias]);    // or null
   const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
@@ -289,7 +289,7 @@ void head_with_grad(const KernelCall& call) {
   float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
   float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]),
         *dtable = data<float>(call.outs[Out::kDtable]);  // or null
-  float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
+  float* dbias = data<float>(call.outs[Out::kDbias]);    // or null
   const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t row = 0; row < h.rows; row += h.block_rows) {

@@ -14,10 +14,11 @@ using tensor::DType;
 using tensor::View;
 
 constexpr int64_t kMaxRows = 2048;         // of a block of logits
-constexpr int64_t kBlockLogits = 2 << 20;  // about
-constexpr int64_t kHeldLogits = 18 << 20;  // of whole rows, about: each block of rows adds to the whole dtable
-constexpr int64_t kWideTable = 8192;       // rows of the table that are widened at a time
-constexpr int64_t kLine = 16;              // fp32 in a cache line
+constexpr int64_t kBlockLogits = 2 << 20;  // approximate
+constexpr int64_t kHeldLogits =
+    18 << 20;  // of whole rows, approximate: each block of rows accumulates into the whole dtable
+constexpr int64_t kWideTable = 8192;  // rows of the table to widen at a time
+constexpr int64_t kLine = 16;         // fp32 per cache line
 
 void widen_all(base::ThreadTeam& team, DType dtype, const std::byte* from, float* to, int64_t n) {
   team.for_shares(n, 4096, [&](base::Range r, int) {
@@ -81,7 +82,7 @@ Bf16Product narrow_to_table(const Head& h, const Block& block, float* dtable, bo
           .accumulate = adds};
 }
 
-// The same products in fp32.
+// The same matmuls in fp32.
 Product forward(const Head& h, const Block& block) {
   return {.m = block.rows,
           .n = block.count,
@@ -124,13 +125,13 @@ Product to_table(const Head& h, const Block& block, float* dtable, bool adds) {
           .accumulate = adds};
 }
 
-// Panels for the largest products of a head.
+// Panels for the largest matmuls of a head.
 Bf16Scratch take_products(const Head& h, Makes makes, int threads, Scratch& scratch) {
   const Block block = {.rows = h.block_rows, .count = h.block_vocab, .width = h.width};
   const Bf16Product y = narrow_forward(h, block);
   if (makes == Makes::statistics) return take_bf16_scratch({y}, threads, false, scratch);
   Bf16Product dx = narrow_to_x(h, block, nullptr, false);
-  dx.a_column = 0;  // the last block may not be whole steps of k
+  dx.a_column = 0;  // the last block may not consist of whole steps of k
   return take_bf16_scratch({y, dx, narrow_to_table(h, block, nullptr, false)}, threads, false, scratch);
 }
 

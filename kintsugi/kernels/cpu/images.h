@@ -1,4 +1,4 @@
-// CPU kernels of images: convolutions, pools, norms, resampling.
+// CPU kernels of images: convolution, pooling, norms, resampling.
 #pragma once
 
 #include "kintsugi/kernels/cpu/kernels.h"
@@ -48,7 +48,7 @@ int64_t resample_workspace(const KernelShapes& shapes);
 
 void drop_path(const KernelCall& call);
 void channel_scale(const KernelCall& call);
-int64_t channel_scale_workspace(const KernelShapes& shapes);  // of drop_path too
+int64_t channel_scale_workspace(const KernelShapes& shapes);  // also of drop_path
 void channel_scale_sums(const KernelCall& call);
 int64_t channel_scale_sums_workspace(const KernelShapes& shapes);
 

@@ -11,7 +11,7 @@ namespace kintsugi::kernels {
 namespace cpu {
 namespace {
 
-// Every operation.
+// All operations.
 constexpr CpuKernel kKernels[] = {
     {"fill", fill, fill_takes},
     {"broadcast", broadcast, broadcast_takes},
@@ -131,7 +131,7 @@ const Kernel& reference(std::string_view kind) {
   return set->find(kind);
 }
 
-// The one place that decides between the fast kernel and the reference.
+// The only place that selects between the fast kernel and the reference.
 void run_either(const CpuKernel& kernel, const KernelCall& call) {
   if (kernel.takes({Types(call.ins), Types(call.outs), call.attributes})) return kernel.run(call);
   reference(kernel.kind).run(call);
@@ -152,7 +152,7 @@ int64_t workspace(const KernelShapes& shapes) {
   return workspace_of_either(kKernels[I], shapes);
 }
 
-// Either may compute, so both take the operands in one order.
+// Either may compute, so both take the operands in the same order.
 template <size_t I>
 Kernel dispatched() {
   const Kernel& other = reference(kKernels[I].kind);

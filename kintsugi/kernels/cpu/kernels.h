@@ -1,4 +1,4 @@
-// The CPU kernels: every function that the list in kernels.cpp names, and the format of that list.
+// The CPU kernels: every function in the list of kernels.cpp, and the format of that list.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
@@ -12,7 +12,7 @@ class Types {
   explicit Types(std::span<const tensor::View> views) : views_(views.data()), size_(views.size()) {}
   explicit Types(std::span<const tensor::Type* const> types) : types_(types.data()), size_(types.size()) {}
 
-  size_t size() const { return size_; }  // absent ones too
+  size_t size() const { return size_; }  // including absent ones
   bool has(size_t i) const { return types_ ? types_[i] != nullptr : views_[i].data != nullptr; }
   const tensor::Type& operator[](size_t i) const { return types_ ? *types_[i] : views_[i].type; }
 
@@ -27,17 +27,17 @@ struct Operands {
   const tensor::Attributes& attributes;
 };
 
-// One entry of the list. If `takes` returns false (fp64, unusual dims), the reference kernel of that kind computes; it
-// also defines the names of the operands and outputs. A null `run` always leaves the kind to the reference.
+// An entry of the list. If `takes` returns false (fp64, unusual dims), the reference kernel of that kind is used; it
+// also defines the names of operands and outputs. A null `run` always selects the reference.
 struct CpuKernel {
   std::string_view kind;
   void (*run)(const KernelCall&) = nullptr;
   bool (*takes)(const Operands&) = nullptr;
   int64_t (*workspace)(const KernelShapes&) = nullptr;
-  std::span<const std::string_view> epilogues = {};  // that the reference has too
+  std::span<const std::string_view> epilogues = {};  // also supported by the reference
 };
 
-// Cuts a workspace into arrays that are aligned to 64 bytes. Without memory it only measures.
+// Partitions a workspace into arrays aligned to 64 bytes. Without memory it only measures.
 class Scratch {
  public:
   Scratch() = default;
@@ -59,7 +59,7 @@ class Scratch {
 
 // fp32, bf16 or fp16.
 bool is_fast(tensor::DType dtype);
-bool nothing_is_fast(const Operands& o);  // left to the reference
+bool nothing_is_fast(const Operands& o);  // always use the reference
 bool first_is_fast(const Operands& o);    // the first input
 bool second_is_fast(const Operands& o);   // the second input
 bool one_number(const Operands& o);       // all are fp64, and the first output is a scalar of the run

@@ -8,7 +8,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// y = x where the sign is positive, else slope * x; `sign`, x and y may be the same.
+// y = x where the sign is positive, otherwise slope * x; `sign`, x and y may alias.
 void leaky_relu_part(tensor::DType dtype, const std::byte* sign, const std::byte* x, std::byte* y, base::Range r,
                      float slope) {
   for_type(dtype, [&]<typename T>(T) {

@@ -10,10 +10,10 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// Measured: the code of all products took 6 MiB on a processor with AVX2, packing of operands 4 MiB.
+// Measured: the code of all matmuls took 6 MiB on a processor with AVX2, packing of operands 4 MiB.
 constexpr size_t kMemory = 16 << 20;
 
-// A hash table: a kind is in one of the kProbes slots from its own on; 0 is an empty slot.
+// A hash table: a kind is in one of kProbes slots from its own on; 0 is an empty slot.
 constexpr size_t kSlots = 4096, kProbes = 8;
 std::array<std::atomic<uint64_t>, kSlots> called;
 
@@ -42,7 +42,7 @@ bool was_called(uint64_t kind) {
   return false;
 }
 
-// If all its slots are taken, another kind is forgotten.
+// If all of them are taken, evicts another kind.
 void remember_call(uint64_t kind) {
   size_t i = 0;
   while (i < kProbes && slot(kind, i).load(std::memory_order_relaxed) != 0) ++i;

@@ -1,5 +1,5 @@
-// oneDNN generates the machine code of a product at the first call of its kind. If the system gives it no memory for
-// that it reports no error, but crashes. So the first call of a kind runs alone, and only if there is enough memory.
+// oneDNN generates the machine code of a primitive at the first call of its kind. If it cannot allocate memory for that
+// it crashes without an error. So the first call of a kind runs alone, and only if there is enough memory.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Whether this kind of call was made before, as far as is known. Nothing is allocated.
+// Whether this kind of call was made before, as far as known. Does not allocate.
 bool was_called(uint64_t kind);
 void remember_call(uint64_t kind);
 
 // For the first call of a kind. While the lock is held, no other first call takes memory.
 std::unique_lock<std::mutex> lock_first_call();
-void require_memory();  // UserError if the system would not give what the library may need
+void require_memory();  // UserError if the memory that the library may need cannot be allocated
 
-// f(), a call of the library. `kind` is equal for calls that use the same code of it.
+// Runs f(), a call of the library. `kind` is equal for calls that use the same generated code.
 template <typename F>
 void call_library(uint64_t kind, const F& f) {
   if (was_called(kind)) return f();

@@ -1,10 +1,10 @@
-// oneDNN is built with OpenMP. Our team is the only parallelism, so each of its threads tells OpenMP once to use one
-// thread per call.
+// oneDNN is built with OpenMP. Our team is the only parallelism, so each of its threads limits OpenMP to one thread per
+// call.
 #pragma once
 
 namespace kintsugi::kernels::cpu {
 
-// To be called before each call of the library. std::bad_alloc if OpenMP would get no memory, where it would end the
+// Call before each library call. Throws std::bad_alloc if OpenMP could not allocate memory, where it would end the
 // process.
 void stay_on_this_thread();
 

@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// Some vectors at a time, since a maximum waits for the one before.
+// Several vectors at a time, to hide the latency of the maximum.
 template <typename T>
 HWY_INLINE float largest_of(const T* x, int64_t n) {
   constexpr int kSome = 4;
@@ -61,13 +61,14 @@ void consider_larger(const Logits& logits, Largest& largest) {
   });
 }
 
-// Whether the score of any of some logits may be more than `best`, by what Winner asks first, in fp32: `best` is less
-// by what rounding takes away of a logit that can win, which is at most some 30 below the top.
+// Whether the score of any of some logits may exceed `best`, tested conservatively in fp32: `best` is reduced by the
+// rounding error of a logit that can win, which is at most about 30 below the top.
 struct MayWin {
   V top, scale, best;
 
   HWY_INLINE bool any(V x, VU words) const {
-    // ~word begins with 23 - e zeros, where e is the exponent of its upper 24 bits as fp32, which has them exactly.
+    // ~word begins with 23 - e zeros, where e is the exponent of its upper 24 bits as fp32, which represents them
+    // exactly.
     const VU y = hn::ShiftRight<8>(hn::Not(words));
     const auto exponent = hn::ShiftRight<23>(hn::BitCast(DU(), hn::ConvertTo(D(), hn::BitCast(DI(), y))));
     const V one_more = hn::Sub(set(24 + 127), hn::ConvertTo(D(), hn::BitCast(DI(), exponent)));

@@ -1,4 +1,4 @@
-// The likely ones of some logits.
+// Selection of likely logits.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Of fp32, bf16 or fp16, side by side.
+// fp32, bf16 or fp16, contiguous.
 struct Logits {
   const void* data = nullptr;
   int64_t count = 0;
@@ -18,20 +18,20 @@ struct Logits {
   float operator[](int64_t i) const;
 };
 
-// The first of the largest; 0 if none is a number above -infinity.
+// The first maximum; 0 if none is a number above -infinity.
 int64_t most_likely(const Logits& logits);
 
-// The k largest, the largest first; of equal ones that which comes first. Fewer if fewer are above -infinity.
+// The k largest, in descending order; ties by index. Fewer if fewer are above -infinity.
 std::vector<int64_t> most_likely(const Logits& logits, int64_t k);
 
-// The random numbers of a draw: for each logit a word (kernels/random.h), at index 4 * block + i of the stream.
+// The random numbers of a draw: one word per logit (kernels/random.h), at index 4 * block + i of the stream.
 struct Noise {
   std::array<uint32_t, 2> key = {};
   uint64_t stream = 0, block = 0;
 };
-// The one whose score is the largest: its logit times `scale`, a finite number of at least 0, and a number drawn from
-// Gumbel's distribution, so that each is drawn with the probability that softmax gives it (Maddison, Tarlow, Minka
-// 2014, "A* sampling", section 2). Scores are taken in fp64. Of `some`, in their order; or of all.
+// Samples by the Gumbel-max trick: the maximum of logit times `scale`, finite and at least 0, plus a Gumbel-distributed
+// number, so that each is drawn with its softmax probability (Maddison, Tarlow, Minka 2014, "A* sampling", section 2).
+// Scores are in fp64. Among `some`, in their order; or among all.
 int64_t draw(const Logits& logits, double scale, const Noise& noise, const std::vector<int64_t>& some);
 int64_t draw(const Logits& logits, double scale, const Noise& noise);
 

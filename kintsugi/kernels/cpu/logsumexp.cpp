@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 namespace {
 struct Larger {
-  // A NaN on either side stays.
+  // Propagates a NaN on either side.
   HWY_INLINE V operator()(V x, V y) const {
     return hn::IfThenElse(hn::Eq(x, x), hn::IfThenElse(hn::Lt(y, x), x, y), x);
   }

@@ -1,4 +1,4 @@
-// Exponentials of vectors and what is made of them, within a few ulps of fp32, once per SIMD target.
+// Vector exponentials and functions derived from them, within a few ulps of fp32, once per SIMD target.
 #if defined(KINTSUGI_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_MATH_INL
 #undef KINTSUGI_MATH_INL
@@ -14,12 +14,13 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 // e^x; 0 below -104, infinity above 88.7, NaN of NaN.
 #if HWY_TARGET == HWY_AVX3
-// x, but at least -200: its exponential is 0. NaN stays NaN: of two numbers that do not compare, this is the second.
+// max(x, -200), whose exponential is 0. NaN stays NaN: Max returns the second operand.
 HWY_INLINE V not_far_below(V x) {
   return hn::Max(set(-200.0f), x);
 }
 
-// e^x = 2^n e^f, n whole and |f| <= ln(2) / 2; e^f = 1 + f (1 + f q(f)), q fitted to 3e-9. AVX-512 has powers of 2.
+// e^x = 2^n e^f, n an integer and |f| <= ln(2) / 2; e^f = 1 + f (1 + f q(f)), q fitted to 3e-9. AVX-512 has powers of
+// 2.
 HWY_INLINE V exp_of(V x) {
   x = not_far_below(hn::Min(set(200.0f), x));
   const V n = hn::Round(hn::Mul(x, set(1.44269504f)));
@@ -42,10 +43,10 @@ HWY_INLINE V sigmoid(V x) {
   return hn::Div(set(1.0f), hn::Add(set(1.0f), exp_of(hn::Neg(x))));
 }
 
-// 1 / (1 + 2^t), |t| <= 126. NaN of NaN.
+// 1 / (1 + 2^t), |t| <= 126. Propagates NaN.
 #if HWY_TARGET == HWY_AVX3
-// 2^t = 2^n 2^f, n whole and |f| <= 1/2; 2^f = 1 + f q(f), q fitted to 2e-9. AVX-512 has powers of 2, and reciprocals
-// to 14 bits, which one step makes whole: half the operations of a division and Highway's exponential.
+// 2^t = 2^n 2^f, n an integer and |f| <= 1/2; 2^f = 1 + f q(f), q fitted to 2e-9. AVX-512 has powers of 2, and
+// reciprocals to 14 bits, which one Newton step completes: half the operations of a division and Highway's exponential.
 HWY_INLINE V inverse_of_one_plus_power(V t) {
   const V n = hn::Round(t), f = hn::Sub(t, n);
   V q = set(1.53533464e-4f);

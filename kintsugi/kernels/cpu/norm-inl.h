@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// The sum over a row of f(x...), the last lanes being 0 in every argument.
+// The sum over a row of f(x...), with 0 in unused lanes.
 template <typename F, typename... In>
 HWY_INLINE float sum_row(const F& f, int64_t n, const In*... in) {
   V sum = zero();
@@ -43,7 +43,7 @@ struct SquareFrom {
 struct ProductOf {
   HWY_INLINE V operator()(V x, V y) const { return hn::Mul(x, y); }
 };
-// Gamma as it multiplies, where nothing is added to it, and where `by` is.
+// Gamma as a factor, without and with an offset `by`.
 struct PlainGamma {
   HWY_INLINE V operator()(V gamma) const { return gamma; }
 };
@@ -70,7 +70,7 @@ struct Normal {
     return hn::MulAdd(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), of(gamma), beta);
   }
 };
-// scale * (g - mean of g - xhat * mean of (g * xhat)), g = dy * gamma
+// scale * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma
 template <typename G>
 struct NormalBack {
   NormRow row;
@@ -111,7 +111,7 @@ void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r, G of =
   });
 }
 
-// dx, and the statistics of each row for the columns below.
+// dx, and the statistics of each row for the column sums below.
 template <bool kCentered, typename G = PlainGamma>
 void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r, G of = {}) {
   using In = NormGradIn;
@@ -130,7 +130,7 @@ void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statist
   });
 }
 
-// dgamma and dbeta, those that are there, for a range of columns.
+// dgamma and dbeta, if present, for a range of columns.
 template <bool kCentered>
 void norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* rows, base::Range columns) {
   using In = NormGradIn;

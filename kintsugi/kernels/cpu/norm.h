@@ -10,7 +10,7 @@ struct NormRow {
   float mean, scale;
 };
 
-// x: [rows width], where the width is the elements of gamma, whose dims are the last of x
+// x: [rows width], where width is the number of elements of gamma, whose dims are the last of x
 struct NormSizes {
   int64_t rows, width;
   float epsilon;

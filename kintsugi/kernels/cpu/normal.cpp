@@ -1,5 +1,5 @@
-// Vectors have another logarithm and another cosine than scalars: they differ by a few units in the last place of fp64.
-// Numbers that these could round to another fp32 are drawn again, alone.
+// Vectors use another logarithm and cosine than scalars: they differ by a few units in the last place of fp64.
+// Recomputes individually the numbers that these errors could round to another fp32.
 #include "kintsugi/kernels/cpu/normal.h"
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 int64_t draw_vectors(std::array<uint32_t, 2>, uint64_t, double, float*, int64_t) {
-  return 0;  // all alone
+  return 0;  // all individually
 }
 
 #else
@@ -34,14 +34,14 @@ HWY_INLINE V64 set64(double x) {
   return hn::Set(D64(), x);
 }
 
-// Words as fp64, which has them exactly.
+// Words as fp64, which represents them exactly.
 HWY_INLINE V64 as_numbers(hn::Vec<HalfWords> words) {
   const hn::RebindToSigned<HalfWords> d;
   return hn::Add(hn::PromoteTo(D64(), hn::Xor(hn::BitCast(d, words), hn::Set(d, INT32_MIN))), set64(0x1p31));
 }
 
-// A number for each two words; NaN where its fp32 is not sure: by less than 2^-40 of it, or where the cosine is near 0
-// and known less well.
+// A number per two words; NaN where its fp32 is uncertain: within a relative error of 2^-40, or where the cosine is
+// near 0 and less accurate.
 HWY_INLINE hn::Vec<HalfD> normal_of(hn::Vec<HalfWords> w0, hn::Vec<HalfWords> w1, double scale) {
   const V64 u = hn::Mul(hn::Add(as_numbers(w0), set64(0.5)), set64(0x1p-32)),
             v = hn::Mul(as_numbers(w1), set64(0x1p-32));
@@ -60,7 +60,7 @@ HWY_INLINE V normal_of_all(VU w0, VU w1, double scale) {
   return hn::Combine(D(), high, low);
 }
 
-// Of whole pairs, as many as vectors hold; how many numbers there were.
+// Whole pairs, as many as vectors hold; returns the count of numbers.
 int64_t draw_vectors(std::array<uint32_t, 2> key, uint64_t pair, double scale, float* to, int64_t pairs) {
   const int64_t n = lanes();
   int64_t i = 0;

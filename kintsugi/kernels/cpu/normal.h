@@ -1,4 +1,4 @@
-// Normal numbers, many at a time.
+// Normally distributed numbers, in bulk.
 #pragma once
 
 #include <array>

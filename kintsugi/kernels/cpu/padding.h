@@ -1,4 +1,4 @@
-// Writes zeros at padding, by selection.
+// Zeros padding, by selection.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"

@@ -18,8 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// Twelve independent chains of multiply-add, as many as hide their latency everywhere. The sum is returned so that the
-// work is not optimized away. Operations: rounds * 12 * 2 * lanes.
+// Twelve independent chains of multiply-add, enough to hide their latency on all processors. Returns the sum so that
+// the work is not optimized away. Operations: rounds * 12 * 2 * lanes.
 float chains(int64_t rounds, int64_t* operations) {
   const V x = set(0.999f), y = set(0.001f);
   V a = set(1), b = set(2), c = set(3), d = set(4), e = set(5), f = set(6);
@@ -49,12 +49,12 @@ HWY_EXPORT(target_bit);
 
 namespace {
 
-// The best of many short runs of a thread, each of which returns its operations: other programs on the machine disturb
-// some of them, and not all threads at the same time.
+// The best of many short runs of a thread, each of which returns its operations: other programs disturb some of them,
+// and not all threads at once.
 template <typename F>
 double best_rate(const F& run) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kMostRuns = 20'000;  // where the clock stands still or goes back
+  constexpr int kMostRuns = 20'000;  // if the clock stops or goes backwards
   double best = 0;
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i == 0 || (i < kMostRuns && Clock::now() - begin < std::chrono::milliseconds(50)); ++i) {
@@ -66,7 +66,7 @@ double best_rate(const F& run) {
   return best;
 }
 
-// The sum over threads that all run at once.
+// The sum over concurrent threads.
 template <typename F>
 double rate_of_all(base::ThreadTeam& team, const F& rate_of_thread) {
   std::vector<double> rates(static_cast<size_t>(team.size()), 0.0);
@@ -86,8 +86,8 @@ double measure_fp32(base::ThreadTeam& team) {
   });
 }
 
-// Operands and result of a tile. With half of the steps these are 28 KiB, which every first level cache holds; with all
-// 52 KiB, and less of the time goes to the result.
+// Operands and result of a tile. With half of the steps these are 28 KiB, which fits into every L1 cache; with all of
+// them 52 KiB, and a smaller fraction of the time goes to the result.
 struct Tiles {
   static constexpr int64_t kSteps = 12, kPanel = kSteps * kTile * kStep;
   alignas(64) std::array<tensor::bf16, kPanel> a, b;

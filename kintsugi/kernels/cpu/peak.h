@@ -1,4 +1,4 @@
-// The peak performance of the processor, for the share of peak that a run reports.
+// Peak FLOP/s of the CPU, to report the fraction of peak of a run.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Operations per second of the whole team in the unit that products of this dtype use, multiplications and additions;
-// takes about 50 ms. bf16: that of bf16_unit(). Any other: fp32, in registers alone.
+// Operations per second of the whole team in the unit that matmuls of this dtype use, counting multiplications and
+// additions; takes about 50 ms. bf16: of bf16_unit(). Others: fp32, in registers only.
 double measure_peak_flops(base::ThreadTeam& team, tensor::DType dtype);
 
-// Of one unit for bf16, on tiles that lie in the first level cache.
+// For one bf16 unit, on tiles in the L1 cache.
 double measure_peak_flops(base::ThreadTeam& team, const Bf16Unit& unit);
 
-// The SIMD units in use, by Highway's name: "AVX2", "AVX3" (AVX-512), "NEON", ...
+// The SIMD target in use, by Highway's name: "AVX2", "AVX3" (AVX-512), "NEON", ...
 std::string simd_target();
 
 }  // namespace kintsugi::kernels::cpu

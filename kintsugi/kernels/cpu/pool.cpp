@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-// A NaN is larger than any number.
+// A NaN exceeds any number.
 HWY_INLINE hn::Mask<D> exceeds(V x, V best) {
   return hn::And(hn::Eq(best, best), hn::Not(hn::Le(x, best)));
 }
@@ -155,7 +155,7 @@ void average_pool(const KernelCall& call) {
 
 namespace {
 
-// The sums of a sample in fp32, for each thread.
+// Per-thread fp32 sums of a sample.
 int64_t floats_of_sample(const tensor::Shape& dx) {
   return dx[0].size == 0 ? 0 : (dx.elements() / dx[0].size + 15) / 16 * 16;
 }

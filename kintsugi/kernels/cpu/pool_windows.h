@@ -1,4 +1,4 @@
-// The windows of a pool, up to three, without memory of their own.
+// The windows of pooling, up to three, without allocation.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class PoolWindows {
       : samples(x[0].size),
         channels(x[x.rank() - 1].size),
         exclude_padding_(call.attributes.integer_or("exclude_padding", 0) != 0) {
-    size_t i = kMost - (x.rank() - 2);  // the last windows; those before them have one position
+    size_t i = kMost - (x.rank() - 2);  // the last windows; those before have one position
     for (const auto& [dim, w] : tensor::windows_of(call.attributes)) {
       axes_[i] = {x.size(dim), y.size(dim), w, &call.window_index(dim)};
       inputs *= axes_[i].in, outputs *= axes_[i].out, window_ *= w.kernel;
@@ -26,7 +26,7 @@ class PoolWindows {
     }
   }
 
-  int64_t samples = 0, channels = 0, inputs = 1, outputs = 1;  // inputs, outputs: positions of a sample
+  int64_t samples = 0, channels = 0, inputs = 1, outputs = 1;  // inputs, outputs: positions per sample
 
   // The first input position of a window along each axis, which may be absent.
   using Covered = std::array<int64_t, kMost>;
@@ -41,7 +41,7 @@ class PoolWindows {
           f(o++, Covered{axes_[0].first(d), axes_[1].first(h), axes_[2].first(w)});
   }
 
-  // Calls f(input position) for each position of the window that is present, in order.
+  // Calls f(input position) for each present position of the window, in order.
   template <typename F>
   void for_positions(const Covered& covered, const F& f) const {
     for_axis(0, covered, [&](int64_t d) {

@@ -1,4 +1,4 @@
-// Philox4x32-10 (kernels/random.h) on vectors of counters, once per SIMD target.
+// Philox4x32-10 (kernels/random.h) on vectors of counters, compiled per SIMD target.
 #if defined(KINTSUGI_RANDOM_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_RANDOM_INL
 #undef KINTSUGI_RANDOM_INL
@@ -54,7 +54,7 @@ HWY_INLINE Words random_blocks(std::array<uint32_t, 2> key, uint64_t stream, VU 
   return {c0, c1, c2, c3};
 }
 
-// `low` plus n where the carry goes to `high`.
+// `low` plus n, with the carry to `high`.
 HWY_INLINE void add_blocks(VU& low, VU& high, VU n) {
   const VU sum = hn::Add(low, n);
   const auto carries = hn::Lt(hn::Xor(hn::BitCast(DI(), sum), hn::Set(DI(), INT32_MIN)),
@@ -63,7 +63,7 @@ HWY_INLINE void add_blocks(VU& low, VU& high, VU n) {
   low = sum;
 }
 
-// 1 / (1 - p) where the word is at least the threshold, else 0.
+// 1 / (1 - p) if the word is at least the threshold, else 0.
 HWY_INLINE V kept_factor(VU word, uint32_t threshold, V factor) {
   const auto low = hn::Set(DI(), INT32_MIN);
   const auto dropped =

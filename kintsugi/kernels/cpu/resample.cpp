@@ -1,4 +1,4 @@
-// Upsampling and adaptive pooling: a sample is summed in fp32 by one thread, and rounded once.
+// Upsampling and adaptive pooling: one thread sums a sample in fp32, and rounds once.
 #include <algorithm>
 
 #include "kintsugi/kernels/cpu/channel_rows.h"

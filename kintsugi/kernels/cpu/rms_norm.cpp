@@ -8,7 +8,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// Calls f with what makes of gamma the factor of the call.
+// Calls f with the map from gamma to the factor of the call.
 template <typename F>
 void for_gamma(const KernelCall& call, const F& f) {
   if (!call.attributes.has("gamma_offset")) return f(PlainGamma());

@@ -63,7 +63,8 @@ int64_t rotary_workspace(const KernelShapes& shapes) {
 
 namespace {
 
-// Turns the heads of `tokens` rows of x, row i by the angles of entry i % entries of the table, at position at(entry).
+// Rotates the heads of `tokens` rows of x, row i by the angles of entry i % entries of the table, at position
+// at(entry).
 template <typename At>
 void turn_tokens(const KernelCall& call, int64_t entries, const At& at) {
   const tensor::Shape& x = call.ins[0].shape();
@@ -71,7 +72,7 @@ void turn_tokens(const KernelCall& call, int64_t entries, const At& at) {
   const RotaryFrequencies frequencies(call.attributes, head_dim);
   const int64_t half = frequencies.dims() / 2;
   const double magnitude = frequencies.magnitude();
-  const int64_t at_position = x.stride(static_cast<size_t>(x.find("seq")));  // elements of one position
+  const int64_t at_position = x.stride(static_cast<size_t>(x.find("seq")));  // elements per position
   const double direction = call.attributes.integer("inverse") != 0 ? -1 : 1;
   const bool interleaved = call.attributes.integer("interleaved") != 0;
   Scratch scratch(call.workspace);

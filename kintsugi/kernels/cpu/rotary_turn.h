@@ -4,7 +4,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// The heads of one position: [rows head_dim], of which the first 2 * half dims are turned. cosine and sine: [half]
+// The heads of one position: [rows head_dim], whose first 2 * half dims are rotated. cosine and sine: [half]
 struct RotaryTurn {
   int64_t rows, head_dim, half;
   bool interleaved;

@@ -1,4 +1,4 @@
-// Rows of memory that are moved whole.
+// Rows of memory moved as a whole.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// The local position of a global index, -1 if this block does not have it.
+// The local position of a global index, -1 if this block lacks it.
 inline int64_t local_of(const tensor::DimIndex& index, int64_t global) {
   int64_t at = 0;
   for (const tensor::Segment& s : index.segments()) {
@@ -17,7 +17,7 @@ inline int64_t local_of(const tensor::DimIndex& index, int64_t global) {
   return -1;
 }
 
-// Copies one row of a table, or zeros where `row` is -1.
+// Copies a row of a table, or zeros if `row` is -1.
 inline void copy_row(std::byte* to, const std::byte* table, int64_t row, int64_t bytes) {
   if (row < 0) {
     std::memset(to, 0, static_cast<size_t>(bytes));
@@ -26,8 +26,8 @@ inline void copy_row(std::byte* to, const std::byte* table, int64_t row, int64_t
   }
 }
 
-// table[row(i)] += dy[i] for rows i of dy in order, where row(i) is not -1; table is fp32 and set to zero first unless
-// `add`. Each thread has some of the columns, so that the order of sums does not depend on the number of threads.
+// table[row(i)] += dy[i] for rows i of dy in order, unless row(i) is -1; table is fp32 and zeroed first unless `add`.
+// Each thread has some of the columns, so that the order of sums does not depend on the number of threads.
 // dy: [rows columns] of a fast dtype
 struct ScatterRows {
   tensor::DType dtype;

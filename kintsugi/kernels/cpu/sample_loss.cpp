@@ -1,4 +1,4 @@
-// Losses of whole samples. They are few, so that one thread adds them up, in double precision.
+// Losses of whole samples. There are few of them, so a single thread sums them, in double precision.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ void store_sums(const KernelCall& call, double loss, double count) {
   }
 }
 
-// Calls f(element, its value in double precision) for each of the view, as its type.
+// Calls f(element, its value in double precision) for each element of the view, by its type.
 template <typename F>
 void with_values(const tensor::View& view, const F& f) {
   tensor::dispatch(view.dtype(), [&]<typename T>(T) {
@@ -36,7 +36,7 @@ double log_sum_exp(const At& x, int64_t begin, int64_t count) {
 
 namespace {
 
-// The labels of samples, or of their pixels: which are counted, and with which weight.
+// The labels of samples, or of their pixels: which are counted, and with what weight.
 class Labelled {
  public:
   // logits: [batch spatial... class], labels: [batch spatial...], weights: [batch]
@@ -111,7 +111,7 @@ void class_loss_grad(const KernelCall& call) {
 
 namespace {
 
-// Calls f(element, y - target, whether it counts: not at padding, and there is a target, no NaN).
+// Calls f(element, y - target, whether it counts: not at padding, and the target is not NaN).
 template <typename F>
 void for_differences(const KernelCall& call, const F& f) {
   const tensor::View& y = call.ins[0];

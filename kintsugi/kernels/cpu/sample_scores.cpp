@@ -1,4 +1,4 @@
-// Scores of whole samples. Positions are few beside the logits they come from, so that one thread adds them up.
+// Scores of whole samples. There are few positions compared with the logits, so a single thread sums them.
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/operands.h"
 

@@ -22,7 +22,7 @@ struct Descent {
   float rate;
   HWY_INLINE V operator()(V w, V m) const { return hn::NegMulAdd(set(rate), m, w); }
 };
-// With look-ahead: along the gradient and the new momentum.
+// Nesterov: along the gradient and the new momentum.
 struct NesterovDescent {
   MomentumStep step;
   HWY_INLINE V operator()(V w, V m, V g) const {

@@ -1,4 +1,4 @@
-// Vectors of fp32, loaded from and stored to fp32, bf16 and fp16. Included once per SIMD target: define
+// fp32 vectors, loaded from and stored to fp32, bf16 and fp16. Included once per SIMD target: define
 // HWY_TARGET_INCLUDE, include simd_targets.h, hwy/foreach_target.h, then this.
 #if defined(KINTSUGI_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_SIMD_INL
@@ -45,7 +45,7 @@ HWY_INLINE V load(const tensor::bf16* p) {
 HWY_INLINE void store(V v, float* p) {
   hn::StoreU(v, D(), p);
 }
-// Nearest, ties to even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 HWY_INLINE void store(V v, tensor::bf16* p) {
   const auto bits = hn::BitCast(DU(), v);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1u));
@@ -66,7 +66,7 @@ HWY_INLINE void store(V v, tensor::f16* p) {
   hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
 }
 #else
-// For processors that are not known to convert with the right rounding.
+// For CPUs not known to convert with the right rounding.
 HWY_INLINE V load(const tensor::f16* p) {
   HWY_ALIGN float wide[kMaxLanes];
   for (int64_t i = 0; i < lanes(); ++i) wide[i] = static_cast<float>(p[i]);
@@ -79,7 +79,7 @@ HWY_INLINE void store(V v, tensor::f16* p) {
 }
 #endif
 
-// The first n lanes, n less than lanes(); the others are 0 in a load and untouched by a store.
+// The first n lanes, n < lanes(); a load zeros the others, a store leaves them unchanged.
 template <typename T>
 HWY_INLINE V load_n(const T* p, int64_t n) {
   T some[kMaxLanes];
@@ -102,20 +102,20 @@ HWY_INLINE void map(const F& f, int64_t n, Out* out, const In*... in) {
   if (i < n) store_n(f(load_n(in + i, n - i)...), out + i, n - i);
 }
 
-// The line of *p comes to the second level cache, where a core waits for more lines at a time than in the first: one
-// core of an AMD EPYC reads 13 GB/s with fetches to the first, 30 with these.
+// Prefetches the line of *p into the L2 cache, for which a core has more outstanding misses than for L1: one core of an
+// AMD EPYC reads 13 GB/s with prefetches to L1, 30 with these.
 template <typename T>
 HWY_INLINE void fetch_second(const T* p) {
   __builtin_prefetch(p, 0, 2);
 }
 
-// The sum of the lanes, in one order for all processors with vectors of one length.
+// The sum of the lanes, in one order for all CPUs with the same vector length.
 HWY_INLINE float sum_of_lanes(V v) {
   return hn::GetLane(hn::SumOfLanes(D(), v));
 }
 
-// The sums of x[i] * y[i] for `kRows` rows of x, one `row` elements behind the other, to `sums`. Some vectors at a
-// time, since a sum waits for the one before; the bits of a sum do not depend on kRows.
+// The dot products of y with `kRows` rows of x, with row stride `row`, to `sums`. Several vectors at a time, to hide
+// latency; the bits of a sum do not depend on kRows.
 template <int kRows, typename T>
 HWY_INLINE void dots(const float* x, int64_t row, const T* y, int64_t n, float* sums) {
   constexpr int kSums = 4;

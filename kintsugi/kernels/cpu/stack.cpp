@@ -21,7 +21,7 @@ void for_pieces(const KernelCall& call, const Parts& s, const F& f) {
       const int64_t row = at / line, begin = at - row * line, end = std::min(line, r.end - row * line);
       if (row / s.above != part) part = row / s.above, index = &part_index(call, part);
       const int64_t above = row % s.above * s.size;
-      int64_t place = 0;  // of a segment in the line
+      int64_t place = 0;  // of a segment within the line
       for (const tensor::Segment& segment : index->segments()) {
         const int64_t bytes = segment.count * s.below;
         const int64_t from = std::max(begin, place), until = std::min(end, place + bytes);

@@ -20,7 +20,7 @@ struct Copy {
 };
 }  // namespace
 
-// `sums`: the output itself, or fp32 memory where the output is narrower.
+// `sums`: the output itself, or fp32 memory if the output is narrower.
 void sum_part(const KernelCall& call, float* sums, int64_t rows, int64_t columns, base::Range mine) {
   const bool narrow = call.outs[0].dtype() != tensor::DType::f32;
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {
@@ -41,7 +41,7 @@ void sum_part(const KernelCall& call, float* sums, int64_t rows, int64_t columns
   });
 }
 
-// Everything: 1,024 elements at a time, in order.
+// Full reduction: 1,024 elements at a time, in order.
 float sum_all(const KernelCall& call) {
   double total = 0;
   const int64_t n = call.ins[0].elements();

@@ -2,7 +2,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Added by one thread in the order of blocks: there are a thousand times fewer of them than elements.
+// A single thread adds blocks in order: they are a thousand times fewer than elements.
 void sum_blocks(const KernelCall& call) {
   double sum = 0;
   for (const tensor::View& blocks : call.ins)

@@ -18,7 +18,7 @@ struct Copy {
 constexpr int64_t kBlock = 1024;
 }  // namespace
 
-// In fp64: four sums of vectors, then what is left one by one.
+// In fp64: four vector accumulators, then the remainder one by one.
 inline double squares_of(const float* x, int64_t n) {
   const hn::ScalableTag<double> wide;
   const hn::Rebind<float, decltype(wide)> narrow;

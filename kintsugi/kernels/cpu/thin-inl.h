@@ -1,4 +1,4 @@
-// Products with few rows, by slices of k, once per SIMD target: of fp32 (thin.cpp) and of bf16 (thin_bf16.cpp).
+// Matmuls with few rows, by slices of k, once per SIMD target: fp32 (thin.cpp) and bf16 (thin_bf16.cpp).
 #if defined(KINTSUGI_THIN_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_THIN_INL
 #undef KINTSUGI_THIN_INL
@@ -15,10 +15,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kRowsOfB = 8;           // whose products are added at a time
-constexpr int64_t kAhead = 4 * kRowsOfB;  // rows that are fetched before they are used
+constexpr int64_t kRowsOfB = 8;           // rows of b processed at a time
+constexpr int64_t kAhead = 4 * kRowsOfB;  // rows to prefetch
 
-// b is [k n], its columns side by side; m rows of a, in fp32, are multiplied by it.
+// b is [k n] with contiguous columns; m rows of a, in fp32, are multiplied by it.
 template <typename T>
 struct Thin {
   int64_t m, n, k;
@@ -26,7 +26,7 @@ struct Thin {
   int64_t b_row;
 };
 
-// Rows of a, from the first column of a slice on.
+// Rows of a, from the first column of a slice.
 struct ThinRows {
   const float* a;
   int64_t row, column;
@@ -38,7 +38,7 @@ struct ThinSums {
   int64_t row;
 };
 
-// Adds `kCount` rows of b from row l of the slice on.
+// Adds `kCount` rows of b from row l of the slice.
 template <int kCount, typename T>
 void add_rows(const Thin<T>& p, base::Range rows, base::Range columns, const ThinRows& a, const ThinSums& to,
               int64_t l) {
@@ -79,10 +79,10 @@ void sum_slice(const Thin<T>& p, base::Range rows, base::Range columns, const Th
   for (; l < rows.size(); ++l) add_rows<1>(p, rows, columns, a, to, l);
 }
 
-// The dot products of m rows of a with one column of b, whose elements lie side by side over k.
+// The dot products of m rows of a with one column of b, contiguous along k.
 template <typename T>
 void sum_column(int64_t m, const float* a, int64_t a_row, const T* column, int64_t k, float* sums) {
-  constexpr int kRows = HWY_MAX_BYTES >= 64 ? 4 : 2;  // for which it is loaded once, by the registers
+  constexpr int kRows = HWY_MAX_BYTES >= 64 ? 4 : 2;  // rows per load of the column, limited by registers
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) dots<kRows>(a + i * a_row, a_row, column, k, sums + i);
   for (; i < m; ++i) dots<1>(a + i * a_row, a_row, column, k, sums + i);
@@ -92,8 +92,8 @@ HWY_INLINE void add_sums(const float* x, int64_t n, float* sum) {
   map([](V a, V b) { return hn::Add(a, b); }, n, sum, sum, x);
 }
 
-// Parts of [slice, kThinGrain columns], one after the other, so that b is read as it lies in memory. sums is [slice m
-// n]; a_of(rows) gives a's rows.
+// Parts of [slice, kThinGrain columns], in order, so that b is read in memory order. sums is [slice m n]; a_of(rows)
+// gives a's rows.
 template <typename T, typename F>
 void sum_slices(const Thin<T>& p, base::Range parts, const F& a_of, float* sums) {
   const int64_t slice = thin_slice(p.k), of_slice = thin_parts_of_slice(p.n);

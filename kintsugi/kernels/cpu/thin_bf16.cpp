@@ -32,7 +32,7 @@ void widen_a(const Bf16Product& p, base::Range rows, float* a) {
       a[i * rows.size() + l - rows.begin] = static_cast<float>(p.a[i * p.a_row + l * p.a_column]);
 }
 
-// Columns of c from their sums, `row` from row to row.
+// Stores columns of c from their sums, with rows `row` apart.
 void finish(const Bf16Product& p, base::Range columns, const float* sums, int64_t row) {
   for (int64_t j = 0; j < columns.size(); j += kTile) {
     const int64_t width = std::min(kTile, columns.size() - j);

@@ -1,4 +1,4 @@
-// Products of small fp32 tiles that are in the caches, once per SIMD target.
+// Matmuls of small fp32 tiles in the caches, once per SIMD target.
 #if defined(KINTSUGI_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_TILE_INL
 #undef KINTSUGI_TILE_INL
@@ -17,7 +17,7 @@ struct Tile {
   int64_t row, column;
 };
 
-// kRows rows and two vectors of columns of c (+)= a * b, in registers. b and c are row-major.
+// c (+)= a * b for kRows rows and two vectors of columns, in registers. b and c are row-major.
 template <int kRows>
 HWY_INLINE void micro_tile(int64_t k, Tile a, const float* b, int64_t b_row, float* c, int64_t c_row, bool add) {
   const int64_t N = lanes();

@@ -5,7 +5,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// Added by one thread in the order of blocks: there are a thousand times fewer of them than elements.
+// A single thread adds blocks in order: they are a thousand times fewer than elements.
 void update_scale(const KernelCall& call) {
   using In = UpdateScaleIn;
   using Out = UpdateScaleOut;

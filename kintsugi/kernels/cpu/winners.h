@@ -1,4 +1,4 @@
-// What is left of many logits: the k largest, and the one whose score is the largest (likely.h).
+// Reduces many logits to the k largest, or to the one with the maximum score (likely.h).
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace kintsugi::kernels::cpu {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// The largest score of those that were considered; of equal ones the first.
+// The maximum score considered; ties go to the first.
 class Winner {
  public:
   // `first`: the most likely.
   Winner(const Logits& logits, int64_t first, double scale)
       : logits_(logits), top_(logits[first]), scale_(scale), found_(first) {}
 
-  // `word`: its random number, u = (word + 1/2) / 2^32. What is added to a logit is -log(-log u).
+  // `word`: its random number, u = (word + 1/2) / 2^32. Adds -log(-log u) to the logit.
   void consider(int64_t i, uint32_t word) {
     const double logit = (logits_[i] - top_) * scale_;
     if (!(logit + most_of(word) > best_)) return;
@@ -33,7 +33,7 @@ class Winner {
   double best() const { return best_; }
 
  private:
-  // -log(1 - u) is more than -log(-log u), and this more than that.
+  // Upper bounds: -log(-log u) <= -log(1 - u) <= this.
   static double most_of(uint32_t word) { return std::numbers::ln2 * (1 + std::countl_zero(~word)); }
 
   const Logits& logits_;
@@ -41,12 +41,12 @@ class Winner {
   int64_t found_;
 };
 
-// The k best, and no others for long: when there are twice as many, those behind are dropped.
+// Keeps the k best: drops the rest whenever there are twice as many.
 class Largest {
  public:
   explicit Largest(int64_t k) : k_(static_cast<size_t>(k)) { found_.reserve(2 * k_); }
 
-  float least() const { return least_; }  // of what need not be considered: what is not above it
+  float least() const { return least_; }  // candidates must exceed this
   void consider(int64_t i, float x) {
     if (!(x > least_)) return;
     found_.push_back({x, i});

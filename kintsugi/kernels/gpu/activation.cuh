@@ -1,11 +1,11 @@
-// The activations, element by element.
+// Elementwise activations.
 #include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// y = value(x), or dx = slope(x) dy where there is a dy; N elements at a time.
+// y = value(x), or dx = slope(x) dy if dy is given; N elements at a time.
 template <typename F, typename T, int N>
 __global__ void __launch_bounds__(kPieceThreads) map(const T* x, const T* dy, T* y, int64_t count, bool add) {
   for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {

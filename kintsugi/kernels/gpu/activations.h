@@ -1,4 +1,4 @@
-// The activations, of one element: their value and their slope.
+// Activation functions of one element: value and derivative (slope).
 #pragma once
 
 #include "kintsugi/kernels/gpu/common.cuh"
@@ -15,7 +15,7 @@ struct GeluErf {
     slope = below + x * 0.39894228f * expf(-0.5f * x * x);
   }
 };
-// The approximation of the same paper: 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+// The tanh approximation of the same paper: 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
 struct GeluTanh {
   __device__ static float tanh_of(float x) { return tanhf(0.79788456f * (x + 0.044715f * x * x * x)); }
   __device__ static float value(float x) { return 0.5f * x * (1 + tanh_of(x)); }
@@ -23,7 +23,7 @@ struct GeluTanh {
     const float t = tanh_of(x), bend = 1 - t * t;
     value = 0.5f * x * (1 + t);
     slope = 0.5f * (1 + t);
-    // Far from zero it is flat, and x * x may be infinite.
+    // Far from zero the function is flat, and x * x may be infinite.
     if (bend != 0) slope += 0.5f * x * bend * 0.79788456f * (1 + 0.134145f * x * x);
   }
 };
@@ -54,7 +54,7 @@ struct Tanh {
   }
 };
 
-// Calls f with a value of the type of a function, which is not `none`.
+// Calls f with a value of the function's type; does nothing for `none`.
 template <typename F>
 constexpr void with_function(GemmFunction function, const F& f) {
   switch (function) {

@@ -1,11 +1,11 @@
-// Attention by tiles with a running softmax: Dao 2023, "FlashAttention-2", section 3.1.
+// Tiled attention with online softmax: Dao 2023, "FlashAttention-2", section 3.1.
 #include "kintsugi/kernels/gpu/attention_tile.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// A block makes 16 kWarps rows of one head, a warp 16 of them, kKeys keys at a time. kMore: with capped scores or
-// dropout; kBlocks: that share a processor where units take operands from shared memory.
+// A block computes 16 kWarps rows of one head, 16 per warp, over kKeys keys at a time. kMore: with capped scores or
+// dropout; kBlocks: resident blocks per multiprocessor if tensor cores read operands from shared memory.
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_by_units(AttentionCall a) {
   constexpr int kRows = 16 * kWarps, kThreads = 32 * kWarps, kN = kKeys / 8, kPer = kSightTile / kKeys;
@@ -16,7 +16,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   const int tiles = (a.rows + kRows - 1) / kRows, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, head = static_cast<int>(blockIdx.x) / tiles;
   const int b = head / a.kv_heads, h = head % a.kv_heads;
-  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // those that see most begin first
+  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // start with the tiles that see the most keys
 
   const auto* const keys = static_cast<const T*>(a.k) + b * a.k_at.batch + h * a.k_at.kv_head;
   const auto* const values = static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head;
@@ -40,9 +40,9 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
       unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
   const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
                                                [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
-  // Of lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and its neighbour of each 8.
+  // Fragment of a lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and the next one of each 8.
   const int first_row = tile * kRows + warp * 16 + lane / 4, column = lane % 4 * 2;
-  const float unit = a.scale * kLog2E;  // of the exponent, which is of 2
+  const float unit = a.scale * kLog2E;  // scale of the base-2 exponent
   const bool capped = kMore && a.softcap > 0;
   const float to_log2 = capped ? kLog2E : unit;
 
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
       for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[n][half * 2], s[n][half * 2 + 1]));
       high = fmaxf(high, shuffle_xor(high, 1));
       high = fmaxf(high, shuffle_xor(high, 2));
-      const float zero = high == -INFINITY ? 0 : high * to_log2;  // nothing was seen yet
+      const float zero = high == -INFINITY ? 0 : high * to_log2;  // no key seen yet
       const float shrink = fast_exp2(top[half] * to_log2 - zero);
       top[half] = high;
       float more = 0;
@@ -107,7 +107,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     add_values<kHead>(o, p, v + buffer * kKeys * kHead);
     step = next, buffer = 1 - buffer;
   }
-  copy_async_wait<0>();  // where no key is seen
+  copy_async_wait<0>();  // in case no key is seen
 
   GPU_UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -127,7 +127,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with kPlainThreads / kTile lanes for each.
+// Any type, head_dim and alignment, in fp32: a block computes kTile rows, with kPlainThreads / kTile lanes per row.
 template <typename T, int kTile>
 __global__ __launch_bounds__(kPlainThreads<kTile>) void attention_plainly(AttentionCall a) {
   constexpr int kThreads = kPlainThreads<kTile>, kLanes = kThreads / kTile, kEach = kTile / kLanes;
@@ -204,7 +204,7 @@ __global__ __launch_bounds__(kPlainThreads<kTile>) void attention_plainly(Attent
   for (int d = lane; d < a.head_dim; d += kLanes) put(to + d, o[own * wide + d] * end.factor, a.add[0]);
 }
 
-// Bytes of its shared memory, but for the list.
+// Bytes of shared memory, without the tile list.
 constexpr size_t units_bytes(int head, int warps, int keys) {
   return size_t{2} * head * (16 * warps + 4 * keys);
 }
@@ -221,7 +221,7 @@ void launch_units(const KernelCall& call, const AttentionCall& a, size_t shared)
   }
 }
 
-// False: blocks have too little shared memory for it.
+// Returns false if blocks have too little shared memory.
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
 bool by_units(const KernelCall& call, const AttentionCall& a) {
   constexpr size_t kBytes = units_bytes(kHead, kWarps, kKeys);

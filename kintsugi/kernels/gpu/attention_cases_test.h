@@ -15,7 +15,7 @@ struct Case {
   bool starts = false, heads_first = false;  // heads_first: k and v are [batch kv_heads key_seq head_dim]
 };
 
-// What a call may have beside.
+// Optional features of a call.
 struct Extra {
   double dropout = 0;
   int64_t window = 0;
@@ -49,7 +49,7 @@ inline const Case kMixed = {"mixed", 1, 70, 140, 2, 2, 16, {}, {}, 0, true};
 inline const Case kZigzag = {"zigzag with padding",           2,  80, 160, 1, 2, 16, {{0, 40}, {240, 30}, {-1, 10}},
                              {{0, 100}, {200, 50}, {-1, 10}}, 280};
 
-// The operands of a case, random, and what the reference makes of them.
+// Random operands of a case, and the reference's results.
 struct Operands {
   Operands(const Case& c, DType dtype, bool causal, const Extra& e)
       : q_shape({{"batch", c.batch},
@@ -112,7 +112,7 @@ struct Operands {
   std::string what;
 };
 
-// The matrix unit takes probabilities in 16 bits.
+// Tensor cores take probabilities in 16 bits.
 inline DeviceTolerance tolerance_of(DType dtype, double times) {
   return {2e-5, 3e-5 + device_unit_of(dtype) * times};
 }
@@ -124,7 +124,7 @@ inline void check_forward(const Case& c, DType dtype, bool causal, const Extra& 
   compare_on_device(x.trial, x.ins, {x.o, x.lse}, tolerance_of(dtype, 0.3));
 }
 
-// What the gradient takes beside: what the reference makes of the operands, and a gradient of it.
+// Adds the inputs of the gradient: the reference's outputs, and an output gradient.
 inline void take_gradient(Operands& x) {
   run_kernel(*reference_kernels(), x.trial, x.ins, {&x.o, &x.lse});
   x.ins.insert(x.ins.end(), {&x.o, &x.lse, &x.d_o});
@@ -142,7 +142,7 @@ inline void check_gradient(const Case& c, DType dtype, bool causal, const Extra&
   compare_on_device(x.trial, x.ins, outs, tolerance_of(dtype, 2));
 }
 
-// All three side by side.
+// dq, dk and dv as adjacent columns.
 inline void check_gradient_in_columns(const Case& c, DType dtype, bool causal, const Extra& e) {
   Operands x(c, dtype, causal, e);
   take_gradient(x);

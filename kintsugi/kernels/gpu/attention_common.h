@@ -1,7 +1,7 @@
-// Shared by attention and its gradient on devices: the operands, what each query sees, dropout, and which tiles are
-// worth a visit. q, o: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], in any order of
-// dims that ends with head_dim; lse: [batch seq kv_heads group]. The queries of one head of keys are its rows: row
-// s * group + g.
+// Shared by attention and its gradient on devices: operands, visibility of keys to queries, dropout, and selection of
+// the tiles to visit. q, o: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], in any order
+// of dims that ends with head_dim; lse: [batch seq kv_heads group]. The queries of one kv head are its rows: row s *
+// group + g.
 #pragma once
 
 #include <climits>
@@ -12,19 +12,19 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Rows, and keys, of which one entry of the tables below tells.
+// Number of rows, and of keys, per entry of the tables below.
 constexpr int kSightTile = 64;
 
-// What a row sees: the keys from `first` to `last` by global index, of its own document. `place`: its own global index,
-// -1 at padding.
+// The keys visible to a row: those from `first` to `last` by global index, in its own document. `place`: its own global
+// index, -1 at padding.
 struct alignas(16) AttentionRow {
   int first, last, document, place;
 };
-struct alignas(32) AttentionRows {  // the bounds of a tile of rows
+struct alignas(32) AttentionRows {  // bounds over a tile of rows
   int first_low, first_high, last_low, last_high, document_low, document_high;
 };
-// And of a tile of keys. `pads`: not all of it are keys; `run`: it is keys low, low + 1, ..., high of one document, and
-// padding behind them.
+// The same for a tile of keys. `pads`: it contains padding; `run`: it is keys low, low + 1, ..., high of one document,
+// followed by padding.
 struct alignas(32) AttentionKeys {
   int low, high, document_low, document_high, pads, run;
 };
@@ -36,34 +36,34 @@ struct KeyStrides {
   int64_t batch, key, kv_head;
 };
 
-// All that the kernels of one call know.
+// Arguments shared by all kernels of a call.
 struct AttentionCall {
   const void *q, *k, *v, *o, *d_o;
-  void *out, *dq, *dk, *dv;  // `out`: o of the forward kernel
+  void *out, *dq, *dk, *dv;  // `out`: the forward kernel's o
   float* lse;
   const int32_t *starts, *key_starts;  // null: none
-  const void* sinks;                   // null: none, or the first key of all is not here
+  const void* sinks;                   // null: none, or this rank does not have the first key
   DType sinks_dtype;
   RowStrides q_at, o_at, do_at, dq_at, lse_at, starts_at;
   KeyStrides k_at, v_at, dk_at, dv_at, key_starts_at;
   int batch, seq, keys, kv_heads, group, head_dim;
   int rows, row_tiles, key_tiles;  // of one head; tiles of kSightTile
-  bool causal, moved, add[4];      // moved: queries begin later->position later; add: to each output
+  bool causal, moved, add[4];      // moved: queries begin at later->position; add: accumulate into each output
   int window;                      // 0: none
   float scale, softcap;            // 0: no cap
   LocalIndex batches, queries, key_index, heads, groups;
   int64_t batch_offset;
-  // Dropout: 0 where there is none.
+  // Dropout; keep is 0 if there is none.
   float keep;  // 1 / (1 - p)
   uint32_t threshold;
   std::array<uint32_t, 2> random_key;
   const Numbers* later;
-  // In the workspace.
+  // In the workspace:
   AttentionRow* row;         // [batch, row_tiles * kSightTile]
   AttentionRows* row_tile;   // [batch row_tiles]
   AttentionKeys* key_tile;   // [batch key_tiles]
   int* key_place;            // global indices, -1 at padding: [key_tiles * kSightTile]
-  Vec<float, 2>* lse_delta;  // of the gradient: log2(e) lse and sum of do * o: [batch kv_heads, row_tiles * kSightTile]
+  Vec<float, 2>* lse_delta;  // gradient: log2(e) lse and sum of do * o: [batch kv_heads, row_tiles * kSightTile]
 
   __device__ int64_t row_of(const RowStrides& at, int b, int h, int r) const {
     const unsigned s = static_cast<unsigned>(r) / static_cast<unsigned>(group);
@@ -101,7 +101,8 @@ __device__ inline bool visible(const AttentionRow& row, int place, int document)
   return place >= row.first && place <= row.last && document == row.document;
 }
 
-// The end of a row: its sum of exponentials `sum`, relative to `top`, with the sink; what o is multiplied by.
+// Final factors of a row with the sum of exponentials `sum` relative to `top`, including the sink: o is multiplied by
+// `factor`.
 struct RowEnd {
   float factor, lse;
 };
@@ -127,7 +128,7 @@ __device__ inline unsigned char seen_by(const AttentionRows& r, const AttentionK
              ? kSeenAll
              : kSeenSome;
 }
-// The bounds of `count` entries together.
+// The union of the bounds of `count` entries.
 __device__ inline AttentionRows unite(const AttentionRows* r, int count) {
   AttentionRows all = r[0];
   for (int i = 1; i < count; ++i) {
@@ -157,11 +158,11 @@ __device__ inline int lanes_high(int x) {
   return lanes_max(x);
 }
 
-// The tiles in [begin, end) are worth a visit where seen[tile] is not kSeenNone; what is before and behind is not.
+// Visit the tiles in [begin, end) for which seen[tile] is not kSeenNone, and none outside.
 struct TileRange {
   int begin, end;
 };
-// All threads of the block; `seen`: `count` bytes of shared memory.
+// Called by all threads of the block; `seen`: `count` bytes of shared memory.
 template <int kThreads, typename F>
 __device__ TileRange list_tiles(int count, unsigned char* seen, const F& of_tile) {
   __shared__ int low[32], high[32];
@@ -179,14 +180,14 @@ __device__ TileRange list_tiles(int count, unsigned char* seen, const F& of_tile
   return {std::min(begin, end), end};
 }
 
-// Steps of a loop over tiles of which each is kPer steps.
+// Iterates over tiles of kPer steps each.
 template <int kPer>
 __device__ __forceinline__ int next_step(const unsigned char* seen, int step, int end) {
   while (step < end && seen[step / kPer] == kSeenNone) ++step;
   return step;
 }
 
-// What row i of the heads of a sequence of the batch sees, padding behind the last.
+// The keys visible to row i of the heads of a sequence of the batch; rows beyond the last are padding.
 __device__ inline AttentionRow sight_of(const AttentionCall& a, int b, int i) {
   AttentionRow row = {INT_MAX, -1, 0, -1};
   if (i >= a.rows) return row;
@@ -203,12 +204,12 @@ __device__ inline AttentionRow sight_of(const AttentionCall& a, int b, int i) {
     }
     row.first = static_cast<int>(first), row.last = static_cast<int>(last), row.place = static_cast<int>(place);
   } else {
-    row.first = INT_MAX;  // padding sees nothing
+    row.first = INT_MAX;  // padding sees no key
   }
   return row;
 }
 
-// Fills the tables: one block of kSightTile threads for each batch and tile, of rows and of keys.
+// Fills the tables: one block of kSightTile threads per batch and tile, of rows and of keys.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads) attention_sight(AttentionCall a) {
   static_assert(kThreads == kSightTile);
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(kThreads) attention_sight(AttentionCall a) {
     a.key_tile[static_cast<int64_t>(b) * a.key_tiles + t] = {low(6), high(7), low(8), high(9), high(10), !high(11)};
 }
 
-// Copies [kTile head_dim] to shared memory in fp32, rows `wide` apart; at(row): where a row begins, -1: zeros.
+// Copies [kTile head_dim] to shared memory as fp32, with row stride `wide`; at(row): offset of a row, -1: zeros.
 template <typename T, int kTile, typename F>
 __device__ void copy_widened(float* to, int wide, int head_dim, const T* from, const F& at) {
   const int lane = static_cast<int>(threadIdx.x) % 32, groups = static_cast<int>(blockDim.x) / 32;
@@ -258,19 +259,19 @@ __device__ void copy_widened(float* to, int wide, int head_dim, const T* from, c
   }
 }
 
-// Of a block of the kernels that do without the matrix unit: for each of kTile rows, as many lanes as there are others
-// at a time, or fewer.
+// Block size of kernels without tensor cores: for each of kTile rows, at most as many lanes as there are others at a
+// time.
 template <int kTile>
 constexpr int kPlainThreads = std::min(256, kTile* kTile);
 
-// The host's side.
+// Host side.
 
 [[noreturn]] inline void refuse_head(const AttentionCall& a) {
   throw base::UserError("attention", "a block of this device has {} KiB of shared memory, too little for heads of {}",
                         most_shared() / 1024, a.head_dim);
 }
 
-// Cuts the workspace into arrays; null: only measures.
+// Partitions the workspace into arrays; null: only computes the size.
 inline int64_t attention_tables(AttentionCall& a, std::byte* memory, bool gradient) {
   int64_t bytes = 0;
   const auto take = [&]<typename E>(E*& to, int64_t count) {
@@ -297,24 +298,23 @@ inline void attention_sizes(AttentionCall& a, const tensor::Shape& q, const tens
   a.row_tiles = (a.rows + kSightTile - 1) / kSightTile, a.key_tiles = (a.keys + kSightTile - 1) / kSightTile;
 }
 
-// Whether a library knows attention of these sizes and attributes; what else a call has may still hinder it.
+// Whether a library supports attention of these sizes and attributes; other properties of a call may still prevent it.
 inline bool library_knows(const AttentionCall& sizes, DType dtype, bool masked, const tensor::Attributes& attributes) {
   return tensor::size_of(dtype) == 2 && sizes.seq == sizes.keys && sizes.seq > 1 && sizes.head_dim % 8 == 0 &&
          sizes.head_dim <= 128 && !masked && attributes.integer_or("window", 0) == 0 &&
          attributes.number_or("softcap", 0.0) == 0 && attributes.number_or("dropout", 0.0) == 0;
 }
-// The operands by which `masked` is meant: what a row sees differs from row to row, or is more than keys.
+// The operands that make attention `masked`: visibility differs from row to row, or covers more than keys.
 constexpr size_t kAttentionMasks[] = {kernels::AttentionIn::kStarts, kernels::AttentionIn::kKeyStarts,
                                       kernels::AttentionIn::kSinks};
 
-// Where a call has so few rows, each is a block's work; of more than twice kFewKeys keys it is the work of several, for
-// kFewKeys each, and what they find is joined behind them (Dao et al. 2023, "Flash-Decoding for long-context
-// inference").
+// With so few rows, each is processed by a separate block; beyond 2 kFewKeys keys by several blocks of kFewKeys keys
+// each, whose results are merged afterwards (Dao et al. 2023, "Flash-Decoding for long-context inference").
 constexpr int kFewRows = 8, kFewKeys = 1024;
 inline int few_cuts(const AttentionCall& a) {
   return a.rows > kFewRows || a.keys <= 2 * kFewKeys ? 1 : (a.keys + kFewKeys - 1) / kFewKeys;
 }
-// What a block finds: sums of values, the largest score and the sum of exponentials, in fp32.
+// Partial results of a block: sums of values, maximum score and sum of exponentials, in fp32.
 inline int64_t few_bytes(const AttentionCall& a) {
   const int cuts = few_cuts(a);
   return cuts == 1 ? 0 : int64_t{4} * a.batch * a.kv_heads * a.rows * cuts * (a.head_dim + 2);
@@ -345,7 +345,7 @@ inline KeyStrides key_strides(const View& x) {
   return {stride_of(s, "batch"), stride_of(s, "key_seq"), stride_of(s, "kv_heads")};
 }
 
-// Of attention, or of its gradient, whose first operands are the same.
+// For attention, or its gradient, which have the same first operands.
 inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
   using In = kernels::AttentionIn;
   AttentionCall a = {};
@@ -401,24 +401,24 @@ inline AttentionCall forward_call(const KernelCall& call) {
   return a;
 }
 
-// Attention of so few rows that each is a block's work, as of a token that is generated: attention_few.cuh. False: it
-// is not, and nothing is enqueued.
+// Attention of so few rows that each is processed by its own block, as in decoding: attention_few.cuh. Returns false,
+// with nothing enqueued, if it does not apply.
 bool attention_of_few(const KernelCall& call, const AttentionCall& a);
 
-// A block for each `each` of the `count` keys or rows of every head.
+// One block per `each` of the `count` keys or rows of every head.
 inline dim3 blocks_of(const AttentionCall& a, int count, int each) {
   return dim3(static_cast<unsigned>(a.batch * a.kv_heads * ((count + each - 1) / each)));
 }
 
-// Whether the matrix unit's kernels can read and write these: 16 bytes at a time.
+// Whether the tensor core kernels can access these, 16 bytes at a time.
 inline bool attention_is_wide(const AttentionCall& a) {
   return a.head_dim % 8 == 0 && a.scale > 0 && all_wide(a.q, a.k, a.v, a.o, a.d_o, a.out, a.dq, a.dk, a.dv);
 }
 
-// The library that is asked first. Null: none, as in the emulation, where tests set it.
+// The library that is tried first; null: none, as in the emulation, where tests set it.
 extern kernels::AttentionByLibrary attention_by_library;
 
-// What a library is asked for; none: it is for our own kernels.
+// The request to a library; nothing if our own kernels must be used.
 inline std::optional<kernels::LibraryAttention> of_library(const KernelCall& call, const AttentionCall& a,
                                                            bool gradient) {
   const auto all = [](const LocalIndex& i, int64_t size) {

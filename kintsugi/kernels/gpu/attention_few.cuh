@@ -1,9 +1,9 @@
-// Attention of few rows, as of a token that is generated: a block for each row, which reads the keys that the row sees
-// and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the
-// keys of these lanes, and is joined in the block at the end; of very many keys several blocks have some each. A
-// token's own key and value may be appended to those that are there by the same kernel, turned by their position
-// before. A thread copies what it reads to places of its own in shared memory, kFewAhead rounds ahead, and the first
-// ones before the kernel that makes the query has ended.
+// Attention of few rows, as in decoding: one block per row, which reads the visible keys and values once. Groups of
+// adjacent lanes process one key each, with some columns per lane; each group runs an online softmax over its keys, and
+// the block merges them at the end. Very many keys are split over several blocks. The kernel can also append a token's
+// own key and value to the cache, after applying rotary embedding. Each thread copies what it reads to its own shared
+// memory, kFewAhead rounds ahead, and prefetches the first rounds before the kernel that produces the query has
+// finished.
 #include "kintsugi/kernels/gpu/attention_common.h"
 #include "kintsugi/kernels/gpu/fast_math.h"
 #include "kintsugi/kernels/gpu/rotary_turns.h"
@@ -12,11 +12,11 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr int kFewThreads = 256, kJoinThreads = 128;
-constexpr int kFewTogether = 4;                   // keys of a lane in a round, with their values
-constexpr int kFewAhead = kCopiesBeside ? 2 : 1;  // rounds
+constexpr int kFewTogether = 4;                   // keys per lane and round, with their values
+constexpr int kFewAhead = kCopiesBeside ? 2 : 1;  // rounds to prefetch
 constexpr size_t kFewShared = size_t{16} * kFewThreads * kFewAhead * kFewTogether * 2;
 
-// An address that is worked out here, and not only where it is used, behind a wait.
+// Computes an address at this point, rather than after a later wait where it is used.
 template <typename T>
 __device__ __forceinline__ T* worked_out(T* at) {
 #if defined(__CUDACC__)
@@ -29,7 +29,7 @@ __device__ __forceinline__ float natural_exp(float x) {
   return fast_exp2(kLog2E * x);
 }
 
-// A softmax that runs: the largest score, the sum of exponentials relative to it, and the same for values.
+// Online softmax state: maximum score, sum of exponentials relative to it, and weighted sum of values.
 template <int N>
 struct Running {
   float top = -INFINITY, sum = 0, o[N] = {};
@@ -42,24 +42,24 @@ struct Running {
   }
 };
 
-// What is appended to keys and values where there is one position: rows [batch kv_heads head_dim].
+// What is appended to keys and values, for a single position: rows [batch kv_heads head_dim].
 struct Appended {
   const void *k = nullptr, *v = nullptr;
   KeyStrides k_at = {}, v_at = {};
-  void *keys = nullptr, *values = nullptr;  // to which, as a.k and a.v
-  RotaryTurns<128> turns = {};              // of q and k; no pairs: they are not turned
+  void *keys = nullptr, *values = nullptr;  // destination: same as a.k and a.v
+  RotaryTurns<128> turns = {};              // rotary embedding of q and k; no pairs: none
   bool interleaved = false;
 };
 
-// Blocks of a row, one behind the other, and what each finds.
+// Consecutive blocks of keys of a row, and the partial result of each.
 struct FewCuts {
-  int count = 1, keys = 0;  // of each
+  int count = 1, keys = 0;  // keys: per block
   float* parts = nullptr;   // [batch kv_heads rows count, head_dim + 2]
 };
-static_assert(sizeof(AttentionCall) + sizeof(Appended) + sizeof(FewCuts) + 16 <= 4096);  // arguments of a kernel
+static_assert(sizeof(AttentionCall) + sizeof(Appended) + sizeof(FewCuts) + 16 <= 4096);  // limit on kernel arguments
 
-// The N elements from `column` on of a row, turned. Pairs are neighbours where interleaved, else the first is in the
-// first half and the other in the second.
+// N elements of a row from `column`, with rotary embedding applied. Interleaved: pairs are adjacent; else a pair has
+// one element in each half.
 template <typename T, int N>
 __device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int half, bool interleaved,
                                                const float* cosines, const float* sines) {
@@ -87,8 +87,8 @@ __device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int hal
   return whole;
 }
 
-// kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended; early_keys:
-// and so are the keys that are there, and their values. kCut: a block has some keys of a row.
+// kLanes lanes per key, N columns each. early: visibility is known before the preceding kernel has finished;
+// early_keys: so are the existing keys and values. kCut: a block processes part of the keys of a row.
 template <typename T, int kLanes, bool kAppends, bool kCut>
 __global__ void __launch_bounds__(kFewThreads, 2)
     attention_by_rows(AttentionCall a, Appended n, FewCuts cuts, bool early, bool early_keys) {
@@ -106,10 +106,10 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   const bool there = column < a.head_dim;
   AttentionRow row = {};
   __shared__ float cosines[kAppends ? 128 : 1], sines[kAppends ? 128 : 1];
-  int new_key = -1;  // where the key that is appended comes to be
-  int new_at = -1;   // and which it is of those below, if it is one
-  // Of the local keys that the row sees, of this block: all; the runs of neighbours that they are; where the first
-  // begins, and its keys. Of those behind it, where each begins, and how many keys there are up to its end.
+  int new_key = -1;  // index of the appended key
+  int new_at = -1;   // its position among the keys below, if visible
+  // The local keys visible to the row in this block: their total; the number of runs of adjacent keys; beginning and
+  // length of the first run. For later runs: where each begins, and the number of keys up to its end.
   int all_keys = 0, runs = 0, first = 0, in_first = 0;
   __shared__ int run_begins[LocalIndex::kMost], run_ends[LocalIndex::kMost];
   const auto see = [&] {
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kFewThreads, 2)
     }
     if (runs > 1 || (kAppends && n.turns.half > 0)) __syncthreads();
   };
-  // Which key this thread has, after `done` keys; the last one behind it.
+  // Index of this thread's key after `done` keys; clamped to the last one.
   const auto own_at = [&](int done, int t) { return std::min(done + t * kGroups + group, all_keys - 1); };
   const auto key_at = [&](int i) {
     if (i < in_first) return first + i;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kFewThreads, 2)
     while (i >= run_ends[run]) ++run;
     return run_begins[run] + i - (run == 1 ? in_first : run_ends[run - 1]);
   };
-  int asked = 0, place = 0;  // keys that were asked for; of a round in shared memory
+  int asked = 0, place = 0;  // keys requested; slot of a round in shared memory
   const auto slot = [&](int t) { return shared + 16 * (thread + kFewThreads * 2 * (t + kFewTogether * place)); };
   const auto load = [&] {
     if (asked < all_keys && there) {
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   }
 }
 
-// A row from what its blocks found.
+// Merges the partial results of a row's blocks.
 template <typename T>
 __global__ void __launch_bounds__(kJoinThreads) attention_join_cuts(AttentionCall a, FewCuts cuts) {
   const int head = static_cast<int>(blockIdx.x) / a.rows, r = static_cast<int>(blockIdx.x) % a.rows;
@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(kJoinThreads) attention_join_cuts(AttentionCal
   }
 }
 
-// A launch of what fits, with what the kernel appends. False: it does not fit, and nothing is done.
+// Launches the kernel if the operands fit, including what it appends. Returns false, with nothing done, if they do not.
 bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* appended) {
   using In = kernels::AttentionIn;
   const View &q = call.ins[In::kQ], &o = call.outs[kernels::AttentionOut::kO],
@@ -363,7 +363,7 @@ bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* 
   return done;
 }
 
-// The call among some of a kind that makes what lies at `data`; null: none.
+// The call of a kind that produces the memory at `data`; null: none.
 const KernelCall* maker_of(std::span<const KernelCall> calls, std::string_view kind, const void* data) {
   for (const KernelCall& call : calls)
     if (call.kind == kind && call.outs[0].data == data) return &call;
@@ -376,7 +376,7 @@ bool attention_of_few(const KernelCall& call, const AttentionCall& a) {
   return launch_few(call, a, nullptr);
 }
 
-// Behind the rotations of q and of the key, where there are any, and the writes of key and value to their caches.
+// Fuses the preceding rotations of q and k, if any, and the writes of key and value to their caches.
 bool attention_together(std::span<const KernelCall> calls) {
   using In = kernels::AttentionIn;
   const KernelCall& own = calls.back();

@@ -1,6 +1,6 @@
-// The gradient of attention: Dao 2023, "FlashAttention-2", section 3.1, algorithm 2, in two passes without atomics: a
-// block of keys goes over all queries for dk and dv, a block of queries over all keys for dq; both make the scores
-// again. With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
+// The gradient of attention: Dao 2023, "FlashAttention-2", section 3.1, algorithm 2, in two passes without atomics:
+// blocks of keys iterate over all queries for dk and dv, blocks of queries over all keys for dq; both recompute the
+// scores. With D = sum of do * o over a row and m the dropout factor: dv = m p do, dscore = p (m (do.v) - D).
 #include "kintsugi/kernels/gpu/attention_grad_plain.h"
 #include "kintsugi/kernels/gpu/attention_grad_shares.h"
 #include "kintsugi/kernels/gpu/attention_grad_units.h"
@@ -8,7 +8,7 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// lse and D of every row, by kLanes lanes that take N elements at a time; a block for each tile of rows.
+// Computes lse and D of every row, with kLanes lanes that read N elements at a time; one block per tile of rows.
 template <typename T, int N, int kLanes>
 __global__ __launch_bounds__(256) void attention_delta(AttentionCall a) {
   constexpr int kAtOnce = 256 / kLanes;  // rows
@@ -31,14 +31,14 @@ __global__ __launch_bounds__(256) void attention_delta(AttentionCall a) {
     const float lse = r < a.rows ? a.lse[a.row_of(a.lse_at, b, h, r)] : -INFINITY;
     Vec<float, 2>& made = a.lse_delta[static_cast<int64_t>(head) * a.row_tiles * kSightTile + r];
     if (lse == -INFINITY) {
-      made = {INFINITY, 0};  // then p is 0
+      made = {INFINITY, 0};  // makes p zero
     } else {
       made = {lse * kLog2E, sum};
     }
   }
 }
 
-// A block for each sink. dsinks: [kv_heads group]
+// One block per sink. dsinks: [kv_heads group]
 template <typename T>
 __global__ __launch_bounds__(256) void attention_grad_sinks(AttentionCall a, T* dsinks, bool add) {
   __shared__ double scratch[32];
@@ -58,7 +58,7 @@ __global__ __launch_bounds__(256) void attention_grad_sinks(AttentionCall a, T* 
   if (threadIdx.x == 0) put(dsinks + blockIdx.x, static_cast<float>(sum), add);
 }
 
-// dq, dk and dv, side by side in the rows of `all`: [batch seq columns].
+// Places dq, dk and dv as adjacent columns in the rows of `all`: [batch seq columns].
 void place_in_columns(AttentionCall& a, const View& all) {
   const int64_t row = all.size("columns"), batch = all.size("seq") * row, head_dim = a.head_dim,
                 keys = a.kv_heads * head_dim, queries = a.group * keys;

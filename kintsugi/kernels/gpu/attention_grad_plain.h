@@ -1,4 +1,4 @@
-// The gradient of attention where the matrix unit does not do it.
+// The gradient of attention without tensor cores.
 #pragma once
 
 #include "kintsugi/kernels/gpu/attention_common.h"
@@ -7,8 +7,8 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// Any type, head_dim and alignment, in fp32. A block makes kTile keys of dk and dv (kOfKeys) or rows of dq, and goes
-// over the others, kTile at a time.
+// Any type, head_dim and alignment, in fp32. A block computes kTile keys of dk and dv (kOfKeys) or kTile rows of dq,
+// iterating over the others kTile at a time.
 template <typename T, int kTile, bool kOfKeys>
 __global__ __launch_bounds__(kPlainThreads<kTile>, 2) void attention_grad_plainly(AttentionCall a) {
   constexpr int kThreads = kPlainThreads<kTile>, kLanes = kThreads / kTile, kEach = kTile / kLanes;
@@ -105,7 +105,7 @@ __global__ __launch_bounds__(kPlainThreads<kTile>, 2) void attention_grad_plainl
   }
 }
 
-// False: blocks have too little shared memory for it.
+// Returns false if blocks have too little shared memory.
 template <typename T, int kTile>
 bool grad_plainly(const KernelCall& call, const AttentionCall& a) {
   const auto shared = [&](int tiles, int list) {

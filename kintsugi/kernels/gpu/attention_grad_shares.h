@@ -8,7 +8,7 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// lse as libraries have it, [batch heads seq].
+// lse in the libraries' layout, [batch heads seq].
 __global__ void __launch_bounds__(kPieceThreads) pack_lse(AttentionCall a, float* to, int64_t count) {
   for (int64_t i = first_piece(); i < count; i += all_threads()) {
     const int s = static_cast<int>(i % a.seq), head = static_cast<int>(i / a.seq % (a.kv_heads * a.group));
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kPieceThreads) pack_lse(AttentionCall a, float
   }
 }
 
-// The calls that make a gradient, of some samples or some heads each.
+// The calls that compute a gradient, each for some samples or some heads.
 std::vector<kernels::LibraryAttention> shares_of(const kernels::LibraryAttention& all) {
   const int64_t group = all.heads / all.kv_heads;
   const kernels::LibraryShare share =
@@ -34,12 +34,12 @@ std::vector<kernels::LibraryAttention> shares_of(const kernels::LibraryAttention
       for (auto x : {&one.q, &one.o, &one.d_o, &one.dq}) shift(*x, group, tensor::size_of(all.dtype));
       for (auto x : {&one.k, &one.v, &one.dk, &one.dv}) shift(*x, 1, tensor::size_of(all.dtype));
       shift(one.lse, group, sizeof(float));
-      one.lse.at.batch = one.heads * all.seq;  // of one sample: cuDNN before 9.26 asks for lse without gaps
+      one.lse.at.batch = one.heads * all.seq;  // within one sample: cuDNN before 9.26 requires lse without gaps
     }
   return calls;
 }
 
-// By a library; false, and nothing is done: it is for our own kernels.
+// Returns false, with nothing done, if our own kernels must be used.
 bool grad_by_library(const KernelCall& call, const AttentionCall& a) {
   std::optional<kernels::LibraryAttention> asked = of_library(call, a, true);
   if (!asked) return false;

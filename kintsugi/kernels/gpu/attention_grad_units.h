@@ -1,4 +1,4 @@
-// The gradient of attention on the matrix unit, in 16 bits: a kernel for keys and one for rows of queries.
+// The gradient of attention on tensor cores, in 16 bits: one kernel for keys and one for rows of queries.
 #pragma once
 
 #include "kintsugi/kernels/gpu/attention_tile.h"
@@ -6,12 +6,12 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// p of a score that is not yet scaled.
+// Computes p from an unscaled score.
 struct ScoreOf {
-  float scale, softcap, to_log2;  // to_log2: of what is scaled, or capped
+  float scale, softcap, to_log2;  // to_log2: factor of the scaled or capped score
 
   __device__ float capped(float dot) const { return softcap * fast_tanh(dot * scale / softcap); }
-  // The derivative of capping, where p = 2^(log2(e) score - lse).
+  // Derivative of capping, where p = 2^(log2(e) score - lse).
   __device__ float slope(float p, float lse) const {
     const float part = p > 0 ? (log2f(p) + lse) * kLn2 / softcap : 0;
     return 1 - part * part;
@@ -20,11 +20,11 @@ struct ScoreOf {
 __device__ inline ScoreOf score_of(const AttentionCall& a, bool more) {
   return {a.scale, a.softcap, more && a.softcap > 0 ? kLog2E : a.scale * kLog2E};
 }
-// With dropout, p is negative where it is dropped.
+// Dropped elements of p are marked by a negative sign.
 __device__ __forceinline__ float kept_part(const AttentionCall& a, float p) {
   return p > 0 ? p * a.keep : 0;
 }
-// dscore / scale, of p, do.v, and log2(e) lse and D of the row.
+// dscore / scale, from p, do.v, and log2(e) lse and D of the row.
 template <bool kMore>
 __device__ __forceinline__ float dscore(const AttentionCall& a, const ScoreOf& score, float p, float dp, float lse,
                                         float delta) {
@@ -36,13 +36,15 @@ __device__ __forceinline__ float dscore(const AttentionCall& a, const ScoreOf& s
 
 enum : int { kMakeDk = 1, kMakeDv = 2 };
 
-// Queries at a time: as many as registers allow, which left operands take too where units do not read them from memory.
+// Queries per step: as many as registers allow; left operands also occupy registers unless tensor cores read them from
+// shared memory.
 constexpr int step_of_keys(int head, int most, bool by_four) {
   return head == 128 && !by_four ? std::min(32, most) : most;
 }
 
-// A block makes dk and dv of 16 kWarps keys of one head, a warp of 16 of them; its scores are [keys queries]. kMore:
-// with capped scores or dropout; kBlocks: that share a processor where units take operands from shared memory.
+// A block computes dk and dv of 16 kWarps keys of one head, 16 per warp; its scores are [keys queries]. kMore: with
+// capped scores or dropout; kBlocks: resident blocks per multiprocessor if tensor cores read operands from shared
+// memory.
 template <typename T, int kHead, int kWarps, int kMostStep, int kBlocks, int kMake, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_keys(AttentionCall a) {
   constexpr int kStep = step_of_keys(kHead, kMostStep, KINTSUGI_FOUR_WARPS);
@@ -51,7 +53,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   GPU_DYNAMIC_SHARED(T, shared);
   T *const k = shared, *const v = k + kKeys * kHead, *const q = v + kKeys * kHead, *const d_o = q + 2 * kStep * kHead;
   auto* const rows =
-      reinterpret_cast<Vec<float, 4>*>(d_o + 2 * kStep * kHead);  // lse and D of two neighbours: [2, kStep / 2]
+      reinterpret_cast<Vec<float, 4>*>(d_o + 2 * kStep * kHead);  // lse and D of two adjacent rows: [2, kStep / 2]
   unsigned char* const seen = reinterpret_cast<unsigned char*>(rows + kStep);
   const int tiles = (a.keys + kKeys - 1) / kKeys;
   const int head = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
@@ -85,8 +87,8 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
       unite(a.key_tile + b * a.key_tiles + tile * kKeyTiles, std::min(kKeyTiles, a.key_tiles - tile * kKeyTiles));
   const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.row_tiles, seen,
                                                [&](int t) { return seen_by(a.row_tile[b * a.row_tiles + t], keys); });
-  // Of lane: keys lane / 4 and that + 8 of the warp's 16, queries 2 (lane % 4) and its neighbour of each 8. Made again
-  // where they are needed: registers are short.
+  // Fragment of a lane: keys lane / 4 and that + 8 of the warp's 16, queries 2 (lane % 4) and the next one of each 8.
+  // Recomputed where needed, to save registers.
   const auto first_key_of = [&](int thread) { return tile * kKeys + thread / 32 * 16 + thread % 32 / 4; };
   const ScoreOf score = score_of(a, kMore);
 
@@ -173,7 +175,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     }
     step = next, buffer = 1 - buffer;
   }
-  copy_async_wait<0>();  // where no query sees a key
+  copy_async_wait<0>();  // in case no query sees a key
 
   const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
   GPU_UNROLL
@@ -192,9 +194,9 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// A block makes dq of 16 kWarps rows of one head, a warp of 16 of them. kMayHold: q and do stay in registers, and the
-// keys take the place of their tiles, but where units read them from memory: those of four warps gave wrong sums with
-// held rows of 64 elements on an H100, for a reason that was not found.
+// A block computes dq of 16 kWarps rows of one head, 16 per warp. kMayHold: keep q and do in registers and reuse their
+// tiles for keys, unless tensor cores read them from shared memory: with four-warp instructions, held rows of 64
+// elements gave wrong sums on an H100, for an unknown reason.
 template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kMayHold, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_rows(AttentionCall a) {
   constexpr int kRows = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
@@ -207,7 +209,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
       reinterpret_cast<unsigned char*>(kHeld && kRows > 2 * kStep ? d_o + kRows * kHead : v + 2 * kStep * kHead);
   const int tiles = (a.rows + kRows - 1) / kRows, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, head = static_cast<int>(blockIdx.x) / tiles;
-  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // those that see most begin first
+  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // start with the tiles that see the most keys
   const int b = head / a.kv_heads, h = head % a.kv_heads;
 
   const auto* const keys = static_cast<const T*>(a.k) + b * a.k_at.batch + h * a.k_at.kv_head;
@@ -244,7 +246,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     __syncthreads();
     for (int i = 0; i < 4; ++i) clear_columns<kHead, kStep, kThreads>(k + i * kStep * kHead, a.head_dim);
   }
-  // Of lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and its neighbour of each 8.
+  // Fragment of a lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and the next one of each 8.
   const int first_row = tile * kRows + warp * 16 + lane / 4, column = lane % 4 * 2;
   const ScoreOf score = score_of(a, kMore);
   Vec<float, 2> lse_delta[2];
@@ -325,8 +327,8 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// How the two kernels go over heads of up to kHead, and bytes of their shared memory but for the lists; `by_four`: by
-// units of four warps.
+// Configuration of the two kernels for heads of up to kHead, and bytes of shared memory without the tile lists;
+// `by_four`: four-warp instructions.
 template <int kHead, int kWarps, int kMostStep, int kBlocks>
 struct KeysOf {
   static constexpr size_t bytes(bool by_four) {
@@ -338,7 +340,7 @@ struct KeysOf {
     launch(*call.stream, blocks_of(a, a.keys, 16 * kWarps), dim3(32 * kWarps), shared,
            attention_grad_keys<T, kHead, kWarps, kMostStep, kBlocks, kMake, kMore>, a);
   }
-  // dk and dv together need more registers of wide heads than there are.
+  // For wide heads, dk and dv together exceed the registers.
   template <typename T, bool kMore>
   static void start_all(const KernelCall& call, const AttentionCall& a, size_t shared) {
     if constexpr (kHead <= 128) {
@@ -363,7 +365,7 @@ struct RowsOf {
   }
 };
 
-// False: blocks have too little shared memory for it.
+// Returns false if blocks have too little shared memory.
 template <typename T, bool kMore, typename Keys, typename Rows>
 bool grad_by(const KernelCall& call, const AttentionCall& a) {
   if constexpr (std::max(Keys::bytes(false), Rows::bytes(false)) <= kMostShared) {

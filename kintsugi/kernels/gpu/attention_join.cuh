@@ -1,4 +1,4 @@
-// Outputs of attention over two disjoint sets of keys -> over both (Rabe, Staats 2021, section 2).
+// Merges outputs of attention over two disjoint sets of keys (Rabe, Staats 2021, section 2).
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// o: [rows width], lse: [rows]; o and lse may be those of a.
+// o: [rows width], lse: [rows]; o and lse may alias those of a.
 template <typename T, typename U>
 struct Join {
   const T* o_a;
@@ -18,7 +18,7 @@ struct Join {
   bool add_o, add_lse;
 };
 
-// `across` threads for each row, N elements at a time. All of them read lse before one replaces it.
+// `across` threads per row, N elements at a time. All of them read lse before one overwrites it.
 template <typename T, typename U, int N>
 __global__ void __launch_bounds__(kPieceThreads) join(Join<T, U> j, int across) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % across, together = kThreads / across;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kPieceThreads) join(Join<T, U> j, int across) 
     if (row < j.rows) a = j.lse_a[row], b = j.lse_b[row];
     __syncthreads();
     if (row >= j.rows) continue;
-    const bool unchanged = b == -INFINITY;  // nothing new: bit for bit
+    const bool unchanged = b == -INFINITY;  // b adds nothing: the result is bit-identical to a
     const float top = a > b ? a : b, part_a = expf(a - top), part_b = expf(b - top), sum = part_a + part_b;
     if (lane == 0) put(j.lse + row, unchanged ? a : top + logf(sum), j.add_lse);
     if (unchanged && j.o == j.o_a && !j.add_o) continue;

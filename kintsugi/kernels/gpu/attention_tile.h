@@ -1,7 +1,7 @@
-// Tiles of attention on the matrix unit: copies to shared memory, and products of what is there. A tile is [rows kHead]
-// of 16 bits, in panels of 64 columns, whose rows are runs of 16 bytes; run c of row r stands at c ^ (r % 8), so that
-// neither the columns nor the rows of 8 x 8 elements share banks. Panels begin at multiples of 1,024 bytes, as
-// cuda/four_warps.h has them.
+// Attention tiles on tensor cores: copies to shared memory, and products of tiles. A tile is [rows kHead] of 16 bits,
+// in panels of 64 columns whose rows are runs of 16 bytes; run c of row r is stored at c ^ (r % 8), so that neither
+// columns nor rows of 8 x 8 elements have bank conflicts. Panels are aligned to 1,024 bytes, as cuda/four_warps.h
+// requires.
 #pragma once
 
 #include "kintsugi/kernels/gpu/attention_common.h"
@@ -10,7 +10,8 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// The thread. Of wide heads, the compiler is told nothing of it: addresses are made again, and stay in no registers.
+// The thread index. For wide heads it is opaque to the compiler, so that addresses are recomputed and occupy no
+// registers.
 template <int kHead>
 __device__ __forceinline__ int own_thread() {
   int thread = static_cast<int>(threadIdx.x);
@@ -19,7 +20,7 @@ __device__ __forceinline__ int own_thread() {
 #endif
   return thread;
 }
-// Two elements in a word, the first in the lower half.
+// Packs two elements into a word, the first in the lower half.
 template <typename T>
 __device__ __forceinline__ uint32_t pack(float low, float high) {
 #if defined(__CUDACC__)
@@ -37,13 +38,13 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 
 constexpr int kPanel = 64;  // columns
 
-// In a tile of kRows rows.
+// Offset in a tile of kRows rows.
 template <int kRows>
 __device__ __forceinline__ int tile_at(int row, int run) {
   return run / 8 * (kRows * kPanel) + row * kPanel + ((run ^ row) & 7) * 8;
 }
 
-// Begins to copy a tile; from(row): where a row begins.
+// Starts copying a tile; from(row): address of a row.
 template <int kHead, int kRows, int kThreads, typename T, typename F>
 __device__ __forceinline__ void copy_tile(T* to, int head_dim, const F& from) {
   constexpr int kRuns = kHead / 8;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void copy_tile(T* to, int head_dim, const F& from) {
   for (int i = 0; i < kRows; i += kThreads / kRuns)
     copy_async_16(to + tile_at<kRows>(first + i, run), from(first + i) + run * 8);
 }
-// All that this thread has begun to copy is there, for the units too once all threads have passed a barrier.
+// Waits for all copies that this thread has started; tensor cores can read them once all threads have passed a barrier.
 __device__ __forceinline__ void wait_for_tiles() {
   copy_async_wait<0>();
 #if KINTSUGI_FOUR_WARPS
@@ -62,7 +63,7 @@ __device__ __forceinline__ void wait_for_tiles() {
 #endif
 }
 
-// Zeros in the columns of a tile from head_dim on, where copies never write.
+// Zeros the columns of a tile from head_dim on, which copies never write.
 template <int kHead, int kRows, int kThreads, typename T>
 __device__ void clear_columns(T* tile, int head_dim) {
   if (head_dim == kHead) return;
@@ -71,7 +72,7 @@ __device__ void clear_columns(T* tile, int head_dim) {
       *reinterpret_cast<Vec<uint32_t, 4>*>(tile + tile_at<kRows>(row, run)) = {};
 }
 
-// Rows `first` to `first` + 15 of a tile as the left operands of products over kHead.
+// Loads rows `first` to `first` + 15 of a tile as left operands of products over kHead.
 template <int kHead, int kRows, typename T>
 __device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const T* tile, int first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -81,7 +82,7 @@ __device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const
 }
 
 #if KINTSUGI_FOUR_WARPS
-// The products of add_scores, which someone has begun and waits for.
+// The products of add_scores(), between begin and wait by the caller.
 template <int kHead, int kRows, typename T, int kN>
 __device__ __forceinline__ void enqueue_scores(float (&s)[kN][4], const T* a, const T* b) {
   constexpr int kKeys = 8 * kN;
@@ -93,7 +94,7 @@ __device__ __forceinline__ void enqueue_scores(float (&s)[kN][4], const T* a, co
 }
 #endif
 
-// s += a b^T. a: a tile [kRows kHead], of which each warp has its 16 rows, b: a tile [8 kN kHead].
+// s += a b^T. a: a tile [kRows kHead], 16 rows per warp; b: a tile [8 kN kHead].
 template <int kHead, int kRows, typename T, int kN>
 __device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const T* b) {
 #if KINTSUGI_FOUR_WARPS
@@ -120,7 +121,7 @@ __device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const 
   }
 #endif
 }
-// The same with rows that are held, by the units of one warp.
+// The same with rows in registers, using single-warp instructions.
 template <int kHead, typename T, int kN>
 __device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&held)[kHead / 16][4], const T* b) {
   constexpr int kKeys = 8 * kN;
@@ -136,7 +137,7 @@ __device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&h
   }
 }
 
-// s += a b^T, then `with(s)`, and dp += c d^T, which the units may do meanwhile.
+// s += a b^T, then `with(s)`, overlapped with dp += c d^T where possible.
 template <int kHead, int kRows, typename T, int kN, typename F>
 __device__ __forceinline__ void add_scores_of_both(float (&s)[kN][4], const T* a, const T* b, float (&dp)[kN][4],
                                                    const T* c, const T* d, const F& with) {
@@ -160,7 +161,7 @@ __device__ __forceinline__ void add_scores_of_both(float (&s)[kN][4], const T* a
 #endif
 }
 
-// A product's result as the left operand of the next one.
+// Converts the result of a product to the left operand of the next one.
 template <typename T, int kN>
 __device__ __forceinline__ void pack_left(uint32_t (&left)[kN / 2][4], const float (&s)[kN][4]) {
   GPU_UNROLL
@@ -170,7 +171,7 @@ __device__ __forceinline__ void pack_left(uint32_t (&left)[kN / 2][4], const flo
   }
 }
 
-// o += p v. p: [16 16 kK] of each warp, v: a tile [16 kK kHead].
+// o += p v. p: [16 16 kK] per warp, v: a tile [16 kK kHead].
 template <int kHead, typename T, int kK>
 __device__ __forceinline__ void add_values(float (&o)[kHead / 8][4], const uint32_t (&p)[kK][4], const T* v) {
   constexpr int kKeys = 16 * kK;
@@ -199,7 +200,7 @@ __device__ __forceinline__ void add_values(float (&o)[kHead / 8][4], const uint3
 #endif
 }
 
-// test(i) in bits kBits i and on. Not all unrolled: its loads would take all registers.
+// test(i) in bits kBits i onwards. Not fully unrolled: its loads would occupy all registers.
 template <int kCount, int kBits = 1, typename F>
 __device__ __forceinline__ uint32_t bits_of(const F& test) {
   static_assert(kCount * kBits <= 32);
@@ -211,8 +212,8 @@ __device__ __forceinline__ uint32_t bits_of(const F& test) {
   return bits;
 }
 
-// Hides what a row does not see of its scores against 8 kN keys: s[n][2 half + i] is that of key 8 n + column + i of a
-// step of the tile of keys `tile`.
+// Masks the scores of a row for keys that it does not see: s[n][2 half + i] belongs to key 8 n + column + i of a step
+// of the tile of keys `tile`.
 template <int kN>
 __device__ __forceinline__ void hide(const AttentionCall& a, int b, int r, int step, int column, float (&s)[kN][4],
                                      int half) {
@@ -237,7 +238,7 @@ __device__ __forceinline__ void hide(const AttentionCall& a, int b, int r, int s
   }
 }
 
-// Two neighbours of an output.
+// Stores two adjacent elements of an output.
 template <typename T>
 __device__ __forceinline__ void put_two(T* to, float x, float y, bool add) {
   const uint32_t there = add ? *reinterpret_cast<const uint32_t*>(to) : 0;

@@ -1,4 +1,4 @@
-// What the kernels of devices share: types, indices that are passed by value, loads and stores of 16 bytes.
+// Shared by device kernels: types, indices passed by value, and loads and stores of 16 bytes.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using kernels::Numbers;
 using tensor::DType;
 using tensor::View;
 
-// Calls f with a value of the type of a dtype: fp32, bf16 or fp16, in which devices store. InternalError for another.
+// Calls f with a value of the type of a storage dtype: fp32, bf16 or fp16. Throws InternalError for others.
 template <typename F>
 void dispatch(std::string_view kind, DType dtype, const F& f) {
   switch (dtype) {
@@ -41,18 +41,18 @@ T* data(const View& v) {
   return reinterpret_cast<T*>(v.data);
 }
 
-// For launch_overlapping; none if it is absent.
+// For launch_overlapping; empty if the operand is absent.
 inline device::Stream::Bytes bytes_of(const View& v) {
   return bytes_at(v.data, v.data == nullptr ? 0 : v.type.bytes());
 }
 
-// Where `add`, to what is there; rounded once.
+// Stores, or accumulates if `add`; rounds once.
 template <typename T>
 __device__ __forceinline__ void put(T* to, float value, bool add) {
   *to = narrow<T>(add ? widen(*to) + value : value);
 }
 
-// N neighbours, widened; as words of 16 bytes, or of fewer if all are fewer, at multiples of which they begin.
+// Loads N adjacent elements, widened, in words of 16 bytes, or of fewer if all are fewer; must be aligned to that.
 template <typename T, int N>
 __device__ __forceinline__ void load_run(float (&x)[N], const T* from) {
   constexpr int kWord = std::min(N, 16 / static_cast<int>(sizeof(T)));
@@ -63,7 +63,7 @@ __device__ __forceinline__ void load_run(float (&x)[N], const T* from) {
     for (int i = 0; i < kWord; ++i) x[w + i] = widen(word[i]);
   }
 }
-// Where `add`, to what is there; rounded once.
+// Stores, or accumulates if `add`; rounds once.
 template <typename T, int N>
 __device__ __forceinline__ void put_run(T* to, const float (&x)[N], bool add) {
   constexpr int kWord = std::min(N, 16 / static_cast<int>(sizeof(T)));
@@ -78,8 +78,8 @@ __device__ __forceinline__ void put_run(T* to, const float (&x)[N], bool add) {
   }
 }
 
-// N neighbours as they are in memory: what waits in registers takes no more of them than its bytes, and loads that
-// stand together are under way together. They begin at a multiple of all these bytes.
+// N adjacent elements in storage format: occupies no more registers than its bytes, and adjacent loads are in flight
+// together. Aligned to its size.
 template <typename T, int N>
 struct Packed {
   static constexpr int kBytes = N * static_cast<int>(sizeof(T));
@@ -100,7 +100,7 @@ struct Packed {
   }
 };
 
-// Sums that are taken together.
+// Sums that are reduced together.
 template <int K>
 struct Sums {
   float at[K];
@@ -123,7 +123,7 @@ __device__ __forceinline__ Sums<K> shuffle_xor(const Sums<K>& x, int mask) {
 }
 #endif
 
-// Memory of a type that is known when the kernel runs: fp32, bf16 or fp16.
+// Memory whose type is known at run time: fp32, bf16 or fp16.
 struct AnyData {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -149,13 +149,13 @@ struct AnyData {
     }
   }
 };
-// InternalError for another type, and an absent value has none.
+// Throws InternalError for other types; an absent value has none.
 inline AnyData any_data(std::string_view kind, const View& v) {
   if (v.data != nullptr) dispatch(kind, v.dtype(), [](auto) {});
   return {v.data, v.dtype()};
 }
 
-// The global index of each local position of a dim, as DimIndex, in an argument of a kernel.
+// DimIndex as a kernel argument: the global index of each local position of a dim.
 struct LocalIndex {
   static constexpr int kMost = 16;
   int64_t whole = 0;
@@ -168,7 +168,7 @@ struct LocalIndex {
       if (local < begin[i + 1]) return global[i] < 0 ? -1 : global[i] + local - begin[i];
     return -1;
   }
-  // The inverse: -1 for what this block does not have.
+  // The inverse; -1 if this block does not have the position.
   __device__ int64_t local_of(int64_t wanted) const {
     for (int i = 0; i < count; ++i)
       if (global[i] >= 0 && wanted >= global[i] && wanted < global[i] + begin[i + 1] - begin[i])
@@ -190,7 +190,7 @@ inline LocalIndex local_index(const tensor::DimIndex& index) {
   return made;
 }
 
-// The size of the last dim, and the product of those before it.
+// width(): size of the last dim; rows(): product of the dims before it.
 inline int64_t width(const tensor::Shape& shape) {
   return shape.rank() == 0 ? 1 : shape[shape.rank() - 1].size;
 }
@@ -198,8 +198,8 @@ inline int64_t rows(const tensor::Shape& shape) {
   return shape.elements() == 0 ? 0 : shape.elements() / width(shape);
 }
 
-// Kernels that are loops over pieces of work with a stride of all threads, of which no result depends on how many there
-// are: as many blocks as the device runs at one time, so that none waits for its turn when others are done.
+// Grid-stride kernels over pieces of work, whose results do not depend on the number of threads: as many blocks as the
+// device runs concurrently, so that there is no partial wave.
 constexpr int kPieceThreads = 256;
 template <typename... Parameters>
 dim3 blocks_of_pieces(int64_t pieces, void (*kernel)(Parameters...)) {
@@ -213,10 +213,11 @@ void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parame
          std::forward<Arguments>(arguments)...);
 }
 
-// Of a large device. How work is cut where that decides in which order sums are taken follows it, on every device.
+// Multiprocessors of a large device. Work that is cut in a way that affects the order of sums uses this on every
+// device.
 constexpr int64_t kProcessors = 132;
 
-// Runs another kernel on `in` as part of a call, in its stream and workspace, to its output `out`.
+// Runs another kernel on `in` as part of a call, in its stream and workspace, writing its output `out`.
 inline void make_also(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out,
                       bool adds) {
   const View ins[] = {in}, outs[] = {call.outs[out]};
@@ -232,7 +233,7 @@ inline int64_t quotient_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// The first of this thread, and how far to the next, in a loop over pieces of work.
+// First piece of this thread, and the stride, in a grid-stride loop.
 __device__ __forceinline__ int64_t first_piece() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -240,11 +241,11 @@ __device__ __forceinline__ int64_t all_threads() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-// Elements of T that are 16 bytes.
+// Elements of T in 16 bytes.
 template <typename T>
 constexpr int kWide = 16 / static_cast<int>(sizeof(T));
 
-// Whether all begin at a multiple of 16 bytes.
+// Whether all are aligned to 16 bytes.
 template <typename... P>
 bool all_wide(const P*... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);

@@ -1,5 +1,5 @@
-// Each kernel of a device against the reference, on the same inputs: on the emulated device, with warps of 32 and 64,
-// or on the one that KINTSUGI_TEST_DEVICE names.
+// Compares each device kernel with the reference on the same inputs: on the emulated device, with warps of 32 and 64,
+// or on the device in KINTSUGI_TEST_DEVICE.
 #pragma once
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ inline device::Device& device_under_test() {
   return *kernels_under_test().device();
 }
 
-// Half a unit in the last place, doubled: two roundings of almost the same number differ by one unit.
+// One unit in the last place: two roundings of nearly equal numbers differ by at most that.
 inline double device_unit_of(DType dtype) {
   return dtype == DType::bf16 ? 1.0 / 128 : dtype == DType::f16 ? 1.0 / 1024 : 0;
 }
@@ -33,7 +33,7 @@ struct DeviceTolerance {
   double relative = 2e-5, absolute = 2e-5;
 };
 
-// Memory of the device with a guard behind it; `shift`: bytes by which it begins behind a multiple of 256.
+// Device memory followed by a guard; `shift`: offset in bytes from a multiple of 256.
 class OnDevice {
  public:
   OnDevice(int64_t bytes, int64_t shift)
@@ -65,7 +65,7 @@ class OnDevice {
   std::unique_ptr<device::Memory> memory_;
 };
 
-// Of a kernel that takes the position of generation: the same call with the place where seq begins on the device.
+// For kernels that take the position of decoding: the same call with the beginning of seq in device memory.
 inline std::string_view move_seq(const Trial& trial, std::vector<NamedIndex>& indices, Numbers& numbers) {
   const std::string_view kinds[] = {"attention", "cache_write", "position", "rotary"};
   if (std::find(std::begin(kinds), std::end(kinds), trial.kind) == std::end(kinds)) return "";
@@ -83,15 +83,15 @@ inline std::string_view move_seq(const Trial& trial, std::vector<NamedIndex>& in
   return "";
 }
 
-// How often each kind was run, by warp: a line for each run in the file that KINTSUGI_KERNEL_RUNS names. For
+// Logs each run, by kind and warp size, as a line in the file that KINTSUGI_KERNEL_RUNS names. For
 // bench/gpu/sanitizers.sh.
 inline void note_run(const std::string& kind) {
   const char* file = std::getenv("KINTSUGI_KERNEL_RUNS");
   if (file != nullptr) std::ofstream(file, std::ios::app) << kind << ' ' << device::emulate::warp() << '\n';
 }
 
-// A call with its operands in memory of the device under test. An output that is the same object as an input is in
-// place. Operands begin `shift` elements behind a multiple of 16 bytes.
+// A call with its operands in memory of the device under test. An output that is the same object as an input is
+// computed in place. Operands are misaligned by `shift` elements.
 class DeviceCall {
  public:
   DeviceCall(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
@@ -133,7 +133,7 @@ class DeviceCall {
             .moved = moved_,
             .kind = trial_.kind};
   }
-  // What the device has made, once the stream is done.
+  // Copies the results back, once the stream is done.
   void take() {
     workspace_->get(stream_, nullptr, trial_.kind + ": workspace");
     for (const auto& [x, at] : memory_) at->get(stream_, x->view().data, trial_.kind);
@@ -168,7 +168,7 @@ class DeviceCall {
   base::ThreadTeam team_{1};
 };
 
-// As run_kernel, with memory of the device under test.
+// As run_kernel(), with memory of the device under test.
 inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
                           int64_t shift = 0) {
   const auto stream = device_under_test().stream();
@@ -178,8 +178,8 @@ inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, c
   one.take();
 }
 
-// Calls of one kernel that are given to it at once make the bits that each makes alone, or, with a tolerance, close to
-// that. `ins` and `outs`: of each.
+// Checks that calls of one kernel launched together give the same bits as separately, or agree within a tolerance.
+// `ins` and `outs`: per call.
 inline void compare_together(const Trial& trial, const std::vector<std::vector<Tensor*>>& ins,
                              const std::vector<std::vector<Tensor>>& outs, int64_t shift = 0,
                              const DeviceTolerance& tolerance = {0, 0}) {
@@ -208,7 +208,7 @@ inline void compare_together(const Trial& trial, const std::vector<std::vector<T
   }
 }
 
-// Calls of several kernels, one behind the other, of which some read what others make.
+// A sequence of calls of several kernels, some of which read the outputs of others.
 class CallsInARow {
  public:
   explicit CallsInARow(int64_t shift) : shift_(shift), stream_(device_under_test().stream()) {}
@@ -220,16 +220,16 @@ class CallsInARow {
     one.ins.assign(call.ins.begin(), call.ins.end());
     return all_.size() - 1;
   }
-  // The operand of a call is the output of another; its own memory is left as it is.
+  // Makes an operand of a call the output of another; its own memory is unused.
   void read(size_t call, size_t operand, size_t maker, size_t output = 0) {
     all_[call]->ins[operand].data = all_[maker]->call->call().outs[output].data;
   }
-  // It is the same operand of another call.
+  // Makes an operand the same operand of another call.
   void read_operand_of(size_t call, size_t operand, size_t other) {
     all_[call]->ins[operand].data = all_[other]->ins[operand].data;
   }
-  // All at once by the kernel of the last, with warps of so many where it is emulated, and copies that arrive late; or
-  // each by its own. False: they are not done at once.
+  // Launches all of them together by the kernel of the last, with that warp size if emulated, and late copies; or each
+  // separately. Returns false if they cannot be launched together.
   bool run(bool at_once, int warp) {
     device::emulate::set_warp(at_once ? warp : 32);
     device::emulate::set_order(at_once ? device::emulate::Order::last_to_first : device::emulate::Order::first_to_last);
@@ -258,8 +258,8 @@ class CallsInARow {
   std::vector<std::unique_ptr<One>> all_;
 };
 
-// Runs the trial on the device and by the reference; outputs begin as copies of `outs`. With warps of 32 and 64 where
-// it is emulated, with aligned operands and others.
+// Runs the trial on the device and by the reference; outputs begin as copies of `outs`. If emulated, with warps of 32
+// and 64, and with aligned and misaligned operands.
 inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor>& outs,
                               DeviceTolerance tolerance = {}) {
   static const auto reference = reference_kernels();
@@ -279,7 +279,7 @@ inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& in
       run_on_device(trial, ins, got_outs, shift);
       for (size_t i = 0; i < outs.size(); ++i) {
         if (!got_outs[i]) continue;
-        // What is added to 16 bits may be rounded before.
+        // Accumulation in 16 bits may round an intermediate result.
         const double unit = device_unit_of(got[i].type().dtype), before = trial.accumulate >> i & 1 ? unit : 0;
         expect_close(got[i], want[i], tolerance.relative + unit, tolerance.absolute + before,
                      trial.kind + " output " + std::to_string(i) + " " + std::string(name_of(got[i].type().dtype)) +
@@ -291,17 +291,17 @@ inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& in
   device::emulate::set_order(device::emulate::Order::first_to_last);
 }
 
-// As long as it lives, blocks of the emulated device have so much shared memory.
+// Limits the shared memory of emulated blocks during its lifetime.
 struct SharedMemory {
   explicit SharedMemory(size_t bytes) { device::emulate::set_most_shared(bytes); }
   ~SharedMemory() { device::emulate::set_most_shared(0); }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 };
-// NVIDIA's generations 8.6, 8.9 and 12.0; 9.0.
+// NVIDIA compute capabilities 8.6, 8.9 and 12.0; 9.0.
 constexpr size_t kLittleShared = 99 * 1024, kMuchShared = 227 * 1024;
 
-// An output that is absent, for the lists above.
+// An absent output in the lists above.
 inline Tensor absent() {
   return Tensor(Shape({{"none", 0}}), DType::f64);
 }

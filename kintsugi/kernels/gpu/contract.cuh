@@ -1,5 +1,5 @@
-// The product of two values, summed over every dim that the output lacks: one call of gemm, or a slow kernel for what
-// is no product of matrices.
+// Contraction: the product of two values, summed over every dim that the output lacks. One gemm call, or a slow kernel
+// if it is not a matrix product.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/contract_layout.h"
 #include "kintsugi/kernels/gpu/norm_within.h"
@@ -23,7 +23,7 @@ int64_t stride_of(const Shape& shape, std::string_view name) {
   return at < 0 ? 0 : shape.stride(static_cast<size_t>(at));
 }
 
-// Appends a dim, as part of the last one if it stands right inside of it in all operands.
+// Appends a dim, merging it with the last one if it is adjacent inside it in all operands.
 void append(ContractDims& list, const ContractDim& dim) {
   if (list.count > 0) {
     ContractDim& last = list.at[static_cast<size_t>(list.count - 1)];
@@ -36,21 +36,21 @@ void append(ContractDims& list, const ContractDim& dim) {
   list.add(dim);
 }
 
-// How a matrix with these strides is stored; none if neither its rows nor its columns are runs.
+// How a matrix with these strides is stored; nothing if neither rows nor columns are contiguous.
 std::optional<GemmOperand> operand(int64_t rows, int64_t row, int64_t columns, int64_t column) {
   if (column == 1 || columns == 1) return GemmOperand{nullptr, rows == 1 ? columns : row, false};
   if (row == 1 || rows == 1) return GemmOperand{nullptr, column, true};
   return std::nullopt;
 }
 
-// With `row` and `column` as the dims of the matrices, all others as loops over products.
+// With `row` and `column` as matrix dims, and all others as batch dims.
 std::optional<ContractProduct> product_of(const ContractLists& lists, int row, int column) {
   const auto at = [](const ContractDims& list, int i) {
     return i < list.count ? list.at[static_cast<size_t>(i)] : ContractDim();
   };
   ContractDim r = at(lists.rows, row), c = at(lists.columns, column), k = at(lists.summed, 0);
   ContractProduct p;
-  // c of the product has its columns as runs: if those of y are not, the transposed product, b^T a^T.
+  // The columns of c must be contiguous: if those of y are not, compute the transposed product b^T a^T.
   p.swapped = c.size > 1 ? c.y != 1 : r.size > 1;
   if (p.swapped) {
     std::swap(r, c);
@@ -78,7 +78,7 @@ std::optional<ContractProduct> product_of(const ContractLists& lists, int row, i
   return p;
 }
 
-// Dims of a kernel that goes through all elements of y.
+// Operands of a kernel over all elements of y.
 struct Operands {
   const void *a, *b, *bias;
   void* y;
@@ -94,7 +94,7 @@ __device__ Sum load_any(const void* x, DType dtype, int64_t i) {
                                 : widen(static_cast<const f16*>(x)[i]);
 }
 
-// One thread for each element of y: slow. Sum: double where y is fp64.
+// One thread per element of y: slow. Sum: double if y is fp64.
 template <typename Sum>
 __global__ void __launch_bounds__(kPieceThreads)
     contract_any(Operands o, ContractDims kept, ContractDims summed, int64_t elements, int64_t terms) {
@@ -153,14 +153,14 @@ GemmFunction function_of(std::string_view operation, const tensor::Attributes& a
   throw base::InternalError("contract", "no epilogue \"{}\"", operation);
 }
 
-// The second operand, from the first of its columns that y has: it may have more than y.
+// The second operand from its first column used; it may have more columns than y.
 View second_of(const KernelCall& call) {
   View b = call.ins[ContractIn::kB];
   b.data += call.attributes.integer_or("first", 0) * tensor::size_of(b.dtype());
   return b;
 }
 
-// y alone if there is none.
+// Without epilogue: y alone.
 GemmEpilogue epilogue_of(const KernelCall& call) {
   const View &y = call.outs[ContractOut::kY], &kept = call.outs[ContractOut::kX], &taken = call.ins[ContractIn::kX];
   GemmEpilogue e = {.x = y.data, .y = y.data};
@@ -248,7 +248,7 @@ std::optional<ContractProduct> contract_product(const ContractLists& lists) {
       const auto p = product_of(lists, row, column);
       if (p && (!best || p->gemm.m * p->gemm.n > best->gemm.m * best->gemm.n)) best = p;
     }
-  constexpr int64_t kTiny = 16;  // elements of y: a block of threads for so few is slower than a thread for each
+  constexpr int64_t kTiny = 16;  // elements of y; for so few, one thread per element is faster than a block
   if (best && best->gemm.products() > 1 && best->gemm.m * best->gemm.n < kTiny) return std::nullopt;
   return best;
 }
@@ -276,7 +276,7 @@ void contract(const KernelCall& call) {
   if (added.data != nullptr) make_also(call, accumulate, added, ContractOut::kY, true);
 }
 
-// Those of few rows, as the projections of a token, by themselves or with the norm of what they read.
+// Contractions with few rows, as the projections of a token, alone or fused with the norm of their input.
 bool contract_together(std::span<const KernelCall> calls) {
   std::optional<NormWithin> norm;
   const void* const made = calls[0].outs[0].data;

@@ -1,4 +1,4 @@
-// Maps a contraction of named dims to products of matrices, and those to one call of gemm.
+// Maps contractions of named dims to batched matrix products, and those to one gemm call.
 #pragma once
 
 #include <array>
@@ -9,8 +9,7 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// One or several neighbouring dims of a contraction, with the distance of neighbours in each operand, in elements; 0
-// in those that lack it.
+// One or several adjacent dims of a contraction, with strides in elements in each operand; 0 in those that lack it.
 struct ContractDim {
   int64_t size = 1, a = 0, b = 0, y = 0, bias = 0;
 };
@@ -26,25 +25,25 @@ struct ContractDims {
     for (int i = 0; i < count; ++i) n *= at[static_cast<size_t>(i)].size;
     return n;
   }
-  // InternalError if there are too many.
+  // Throws InternalError if there are too many.
   void add(const ContractDim& dim);
 };
 
-// Merged where neighbours in all operands; sizes of 1 do not count.
+// Dims merged if adjacent in all operands; sizes of 1 are dropped.
 struct ContractLists {
   ContractDims batch;    // in a, b and y
   ContractDims rows;     // in a and y
   ContractDims columns;  // in b and y
   ContractDims summed;   // in a and b
-  ContractDims lone;     // in a or b alone: summed too
+  ContractDims lone;     // in only one of a and b: summed too
 };
 
 // bias: null if there is none.
 ContractLists contract_lists(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y,
                              const tensor::Shape* bias);
 
-// The product with its sizes and steps, without memory and dtypes; `swapped`: a of the product is the operand b. None
-// if it is not a product of matrices, or many tiny ones.
+// The product with its sizes and strides, without memory and dtypes; `swapped`: a of the product is the operand b.
+// Nothing if it is not a matrix product, or consists of many tiny ones.
 struct ContractProduct {
   Gemm gemm;
   bool swapped = false;

@@ -1,21 +1,21 @@
-// Dropout, with the mask of the contract (docs/operations.md): it depends on the position of an element in the whole,
-// not on the layout.
+// Dropout with the mask defined in docs/operations.md: it depends on the position of an element in the whole, not on
+// the layout.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// Local elements in runs that are neighbours in the whole, too, and where each run begins there.
+// Runs of local elements that are also contiguous in the whole, and where each begins there.
 struct Runs {
-  Divisor pieces;    // of a run
-  int outer = 0;     // dims outside of the runs
-  int64_t base = 0;  // what is added to the position of every piece
+  Divisor pieces;    // per run
+  int outer = 0;     // number of dims outside the runs
+  int64_t base = 0;  // offset added to the position of every piece
   Divisor size[kMostDims];
   LocalIndex index[kMostDims];
-  int64_t radix[kMostDims] = {};  // in the whole, of a step along the dim
+  int64_t radix[kMostDims] = {};  // stride of the dim in the whole
 
-  // The position of a piece of n elements in the whole, or -1 at padding.
+  // Position in the whole of a piece of n elements, or -1 at padding.
   __device__ __forceinline__ int64_t place(int64_t piece, int n) const {
     int64_t run = pieces.quotient(piece), position = base + (piece - run * pieces.by) * n;
     bool inside = true;
@@ -35,13 +35,13 @@ struct Mask {
   float factor;
 };
 
-// Four words of the stream, moved down by `by` places, 0 to 3, with those of the next four behind them.
+// Selects element `by`, 0 to 3, of four words: shifts the random stream.
 __device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int by) {
   const uint32_t low = (by & 1) != 0 ? b : a, high = (by & 1) != 0 ? d : c;
   return (by & 2) != 0 ? high : low;
 }
 
-// y = x * factor where kept, else 0; pieces of N elements, N = 1 or a multiple of 4.
+// y = x * factor if kept, else 0; pieces of N elements, N = 1 or a multiple of 4.
 template <typename T, int N>
 __global__ void __launch_bounds__(kPieceThreads)
     drop(const T* x, T* y, Runs runs, Mask mask, int64_t pieces, const Numbers* later, bool add) {
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(kPieceThreads)
   }
 }
 
-// The last dims are one run, as long as all but the outermost of them are whole; pieces of n elements. False if runs
-// have no pieces of that size.
+// The innermost dims form one run, as long as all but the outermost of them are whole. Returns false if runs cannot be
+// divided into pieces of n elements.
 bool runs_of(const KernelCall& call, const tensor::Shape& shape, int n, Runs& runs) {
   int64_t run = 1, radix = 1;
   size_t outer = shape.rank();

@@ -1,5 +1,5 @@
-// What is computed element by element, but for the activations: sums of operands, copies in other dims and dtypes,
-// constants, gates, masks, and the state of the loss scale.
+// Elementwise kernels except activations: sums of operands, copies to other dims and dtypes, constants, gates, masks,
+// and the state of the loss scale.
 #include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
@@ -10,12 +10,12 @@ namespace {
 
 // --- fill
 
-// Outputs of any dtype, as bytes that repeat.
+// Outputs of any dtype, as a repeated byte pattern.
 struct Filled {
   std::byte* to;
   int64_t bytes;
-  Word16 pattern;  // elements, again and again
-  int unit;        // bytes of an element
+  Word16 pattern;  // element, repeated
+  int unit;        // bytes per element
 };
 struct FilledList {
   static constexpr int kMost = 64;
@@ -28,7 +28,7 @@ __device__ void fill_words(std::byte* to, int64_t bytes, W word) {
   for (int64_t at = first_piece(); at < words; at += all_threads()) reinterpret_cast<W*>(to)[at] = word;
 }
 
-// Elements before the first multiple of 16 bytes and behind the last, words between.
+// Single elements before the first and after the last multiple of 16 bytes, words in between.
 template <typename W>
 __device__ void fill_elements(const Filled& y) {
   const W element = reinterpret_cast<const W*>(&y.pattern)[0];
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kPieceThreads) fill_all(FilledList list) {
 
 Word16 pattern_of(DType dtype, double value) {
   Word16 pattern = {};
-  if (value == 0) return pattern;  // the same bytes in every dtype
+  if (value == 0) return pattern;  // all-zero bytes in every dtype
   tensor::dispatch(dtype, [&]<typename T>(T) {
     const T element = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(value));
     for (size_t i = 0; i < 16 / sizeof(T); ++i)
@@ -103,19 +103,18 @@ void convert_all(std::string_view kind, const KernelCall& call, double by) {
 
 // --- add, broadcast
 
-// Operands of a sum, each with the elements between neighbours along the dims of the output.
+// Operands of a sum, with their strides along the dims of the output.
 template <typename X>
 struct Summands {
   static constexpr int kMost = 32;
-  Dims dims;  // of pieces of N elements: the last is N times shorter than that of elements
+  Dims dims;  // in pieces of N elements: the last dim is N times shorter
   int count = 0;
   const X* x[kMost] = {};
-  int64_t strides[kMost][kMostDims] = {};  // from piece to piece
-  bool repeats[kMost] = {};                // one element for all of a piece
+  int64_t strides[kMost][kMostDims] = {};  // in pieces
+  bool repeats[kMost] = {};                // one element for the whole piece
 };
 
-// y = the sum of the operands from left to right; pieces of N neighbours along the last dim. K operands, or any number
-// where it is 0.
+// y = sum of the operands from left to right, in pieces of N elements along the last dim. K operands; 0: any number.
 template <typename X, typename Y, int N, int K>
 __global__ void __launch_bounds__(kPieceThreads) add_operands(Summands<X> in, Y* y, int64_t pieces, bool add) {
   using A = Sum<X, Y>;
@@ -155,7 +154,7 @@ void launch_add(const KernelCall& call, const Summands<X>& in) {
   launch_pieces(*call.stream, pieces, add_operands<X, Y, N, K>, in, data<Y>(call.outs[0]), pieces, call.accumulates(0));
 }
 
-// The operands as the kernel takes them, in pieces of `n`; false if they have no pieces of that size.
+// Converts the operands to pieces of `n` elements; false if that is impossible.
 template <typename X>
 bool in_pieces(const KernelCall& call, const std::vector<Walked>& dims, int n, Summands<X>& in) {
   in.count = static_cast<int>(call.ins.size());
@@ -197,7 +196,7 @@ void add_as(const KernelCall& call) {
   const auto with = [&]<int K>(std::integral_constant<int, K>) {
     wide ? launch_add<X, Y, kN, K>(call, in) : launch_add<X, Y, 1, K>(call, in);
   };
-  // The number of operands, where the list has it, else any.
+  // Specialized for the operand counts in the list.
   const bool found = ((in.count == Operands && (with(std::integral_constant<int, Operands>()), true)) || ...);
   if (!found) with(std::integral_constant<int, 0>());
 }
@@ -261,14 +260,14 @@ __global__ void __launch_bounds__(kPieceThreads) gate_up_grad(GateGrad<T> p, int
 
 // --- mask
 
-// Of the dims of a value, neighbours without padding merged: the index of those with padding.
+// The dims of a value, merging adjacent ones without padding, and the index of those with padding.
 struct Masked {
-  Dims dims;  // of words
+  Dims dims;  // in words
   bool padded[kMostDims] = {};
   LocalIndex index[kMostDims];
 };
 
-// y = x, or 0 at padding; in place only padding is written.
+// y = x, or 0 at padding; in place writes only padding.
 template <typename W>
 __global__ void __launch_bounds__(kPieceThreads) mask_words(Masked m, const W* x, W* y, int64_t words) {
   for (int64_t at = first_piece(); at < words; at += all_threads()) {
@@ -312,7 +311,7 @@ void fill(const KernelCall& call) {
       list.at[i] = {y.data, bytes, pattern_of(y.dtype(), value), static_cast<int>(tensor::size_of(y.dtype()))};
       longest = std::max(longest, bytes);
     }
-    constexpr int64_t kMostBlocks = 1024;  // of one value
+    constexpr int64_t kMostBlocks = 1024;  // per value
     const int64_t blocks = std::min((longest + 16 * kPieceThreads - 1) / (16 * kPieceThreads), kMostBlocks);
     launch(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(count)), dim3(kPieceThreads), 0,
            fill_all, list);
@@ -399,7 +398,7 @@ void mask(const KernelCall& call) {
   }
   if (y.elements() == 0 || (!any && x.data == y.data)) return;
   if (sizes.empty()) sizes.push_back(1);
-  // Words are as wide as whole rows of the last dim without padding allow.
+  // Words span whole rows of the last dims without padding, as far as possible.
   const int64_t bytes = y.type.bytes(), size = tensor::size_of(y.dtype());
   const int64_t run = m.padded[sizes.size() - 1] ? size : sizes.back() * size;
   const int word = word_of({run, address(x.data), address(y.data)});

@@ -1,7 +1,6 @@
-// Rows of a table by token, and the gradient: positions are sorted by the row of their token, and remain in order among
-// those of one row (a radix sort from the lowest digit on); then the sorted list is cut into parts of equal length,
-// whose rows of dy are added in order. Neither the order nor the cuts depend on the device, and floats are added by no
-// atomics.
+// Embedding: rows of a table by token, and its gradient. The gradient sorts positions by the row of their token, stably
+// (LSD radix sort), then cuts the sorted list into parts of equal length, whose rows of dy are added in order. Neither
+// the order nor the cuts depend on the device, and floats are never added by atomics.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
 
@@ -21,12 +20,12 @@ struct Gather {
   T* y;
   LocalIndex vocab;
   Places places;
-  Divisor in_row;  // runs of a row
+  Divisor in_row;  // runs per row
   int64_t runs;
   bool add;
 };
 
-// Runs of N elements of y: that of the table, or zeros where it is not here.
+// Runs of N elements of y: from the table, or zeros for rows that are not local.
 template <typename T, int N>
 __global__ void __launch_bounds__(kPieceThreads) gather(Gather<T> g) {
   for (int64_t run = first_piece(); run < g.runs; run += all_threads()) {
@@ -37,23 +36,23 @@ __global__ void __launch_bounds__(kPieceThreads) gather(Gather<T> g) {
   }
 }
 
-// --- The sort
+// --- Sort
 
-constexpr int kDigits = 512;             // values of a digit, at most
-constexpr int kEach = 8;                 // elements of a thread
-constexpr int kTile = kThreads * kEach;  // of a block
+constexpr int kDigits = 512;             // maximum number of values of a digit
+constexpr int kEach = 8;                 // elements per thread
+constexpr int kTile = kThreads * kEach;  // elements per block
 
-// One pass. The first makes keys of tokens, whose positions are 0, 1, ...
+// One pass. The first derives keys from tokens, with positions 0, 1, ...
 struct SortPass {
   const int32_t* tokens;  // null: not the first pass
   const int *keys, *positions;
   int *to_keys, *to_positions;
-  int* counts;  // [digit tile], then where each begins
+  int* counts;  // [digit tile]; then the offset of each
   LocalIndex vocab;
   int64_t count;
   int rows, shift, digits;  // digits: a power of 2
 
-  // `rows`, behind all others, for a token whose row is not here.
+  // `rows`, larger than all others, for a token whose row is not local.
   __device__ int key(int64_t i) const {
     if (tokens == nullptr) return keys[i];
     const int64_t row = vocab.local_of(tokens[i]);
@@ -74,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) count_digits(SortPass s) {
     s.counts[static_cast<int64_t>(d) * gridDim.x + blockIdx.x] = counts[d];
 }
 
-// Each number becomes the sum of those before it; one block.
+// Exclusive prefix sum; one block.
 __global__ void __launch_bounds__(1024) sum_before(int* numbers, int64_t count) {
   __shared__ int sums[32];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(1024) sum_before(int* numbers, int64_t count) 
       own[i] = at < count ? numbers[at] : 0;
       all += own[i];
     }
-    int upto = all;  // the sum of the lanes up to this one
+    int upto = all;  // sum over lanes up to this one
     for (int by = 1; by < 32; by *= 2) {
       const int other = shuffle(upto, lane >= by ? lane - by : lane);
       if (lane >= by) upto += other;
@@ -111,13 +110,13 @@ __global__ void __launch_bounds__(1024) sum_before(int* numbers, int64_t count) 
   }
 }
 
-// Each warp has neighbouring elements, 32 at a time.
+// Each warp processes consecutive elements, 32 at a time.
 __global__ void __launch_bounds__(kThreads) place_by_digit(SortPass s) {
-  __shared__ int counts[kWarps][kDigits];  // of the warp's elements so far, then where the first of them goes
+  __shared__ int counts[kWarps][kDigits];  // of the warp's elements so far; then the destination of the first
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * kTile + warp * 32 * kEach + lane;
-  int key[kEach], before[kEach];  // before: of the same digit in this warp
-  uint32_t same[kEach];           // the lanes of the same digit
+  int key[kEach], before[kEach];  // before: elements of the same digit earlier in this warp
+  uint32_t same[kEach];           // lanes with the same digit
   GPU_UNROLL
   for (int i = 0; i < kEach; ++i) {
     const bool there = begin + i * 32 < s.count;
@@ -154,17 +153,17 @@ __global__ void __launch_bounds__(kThreads) place_by_digit(SortPass s) {
   }
 }
 
-// --- The sums
+// --- Sums
 
-// keys, positions: sorted. A part of a row of the table that begins before its part of the list is the first of
-// `partial`, one that begins in it and goes on behind it the second: [part 2 embed].
+// keys, positions: sorted. Table rows that span several parts of the list use `partial`: the first entry of a part for
+// a row that begins before it, the second for one that continues after it: [part 2 embed].
 template <typename T>
 struct AddRows {
   const int *keys, *positions;
   const T* dy;
   AnyData dtable;
   float* partial;
-  int64_t count, length;  // of the list, and of a part
+  int64_t count, length;  // of the list, and per part
   int64_t embed;
   int rows;
   bool add;
@@ -172,7 +171,7 @@ struct AddRows {
   __device__ int64_t end_of(int64_t part) const { return (part + 1) * length < count ? (part + 1) * length : count; }
 };
 
-// A block for a part, and as many columns as it has threads, N each.
+// One block per part and per blockDim.x * N columns.
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) add_rows(AddRows<T> a) {
   const int64_t part = blockIdx.x, begin = part * a.length, end = a.end_of(part);
@@ -191,7 +190,7 @@ __global__ void __launch_bounds__(kThreads) add_rows(AddRows<T> a) {
       a.dtable.put(row * a.embed + column, sum, a.add);
     }
   };
-  constexpr int kTogether = 4;  // loads under way
+  constexpr int kTogether = 4;  // loads in flight
   for (int64_t first = begin; first < end; first += kTogether) {
     int keys[kTogether];
     Vec<T, N> some[kTogether];
@@ -217,7 +216,7 @@ __global__ void __launch_bounds__(kThreads) add_rows(AddRows<T> a) {
   finish();
 }
 
-// What goes on behind a part: a block for each part where it begins.
+// Adds what continues after a part: one block per part in which such a row begins.
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) join_rows(AddRows<T> a) {
   const int64_t part = blockIdx.x, begin = part * a.length, end = a.end_of(part);
@@ -225,7 +224,7 @@ __global__ void __launch_bounds__(kThreads) join_rows(AddRows<T> a) {
   if (column >= a.embed || end == a.count) return;
   const int row = a.keys[end];
   if (row == a.rows || a.keys[end - 1] != row || (begin > 0 && a.keys[begin - 1] == row)) return;
-  int64_t last = end, beyond = a.count;  // the last element of this row, by halves
+  int64_t last = end, beyond = a.count;  // binary search for the last element of this row
   while (beyond - last > 1) {
     const int64_t middle = (last + beyond) / 2;
     (a.keys[middle] == row ? last : beyond) = middle;
@@ -241,12 +240,12 @@ __global__ void __launch_bounds__(kThreads) join_rows(AddRows<T> a) {
   a.dtable.put(row * a.embed + column, sum, a.add);
 }
 
-// --- The host's side
+// --- Host side
 
 struct SortPlan {
-  int passes = 1, bits = 1;  // bits of a digit
+  int passes = 1, bits = 1;  // bits per digit
   int64_t tiles, parts, length;
-  int64_t counts, keys, partial, end;  // where each begins in the workspace, in bytes; keys: 2 lists, then positions
+  int64_t counts, keys, partial, end;  // workspace offsets in bytes; keys: 2 lists, then positions
 };
 SortPlan sort_plan(int64_t count, int64_t rows, int64_t embed) {
   base::require(count < (int64_t{1} << 31) && rows < (int64_t{1} << 31) - 1, "embedding_grad",

@@ -1,4 +1,4 @@
-// Functions of fp32 that a device has in hardware, less exact than the library's.
+// fp32 functions in hardware, less accurate than the library's.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace kintsugi::KINTSUGI_GPU {
 
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.69314718f;
 
-// 2^x, to about 2 units in the last place; 0 for what is no normal number.
+// 2^x, to about 2 ulp; flushes denormals to 0.
 __device__ __forceinline__ float fast_exp2(float x) {
 #if defined(__CUDACC__)
   float y;

@@ -1,6 +1,5 @@
-// Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 and fp64 by multiplications and
-// additions.
-// Blocks of c, one for each block of threads; k in one order, so that results do not depend on the shape of the blocks.
+// Matrix products by our own kernels: 16-bit types on tensor cores, fp32 and fp64 by FMAs. One block of c per thread
+// block; k is traversed in one order, so that results do not depend on block shapes.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/gemm_result.h"
@@ -8,13 +7,13 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// The block of c of a block of threads: its first row and column, and the product that it belongs to.
+// The block of c of a thread block: its first row and column, and the batch element it belongs to.
 struct Place {
   int64_t row, column;
-  int64_t a = 0, b = 0, c = 0, bias = 0;  // where its operands begin, in elements
+  int64_t a = 0, b = 0, c = 0, bias = 0;  // offsets of its operands, in elements
 };
 
-// Blocks that run at one time share rows of a and columns of b: bands of kBand rows of blocks, column by column.
+// Concurrent blocks share rows of a and columns of b: bands of kBand block rows, column by column.
 __device__ inline Place place_of(const Gemm& g, int rows, int columns) {
   constexpr unsigned kBand = 8;
   const auto high = static_cast<unsigned>((g.m + rows - 1) / rows),
@@ -41,9 +40,8 @@ __device__ inline float with_bias(const Gemm& g, const Place& p, int64_t row, in
                            : sum + element_of(g.bias, g.bias_dtype, p.bias + row * g.bias_row + column * g.bias_column);
 }
 
-// kRows x kColumns elements of a matrix to shared memory, whose rows are 8 elements longer so that no two of 8
-// neighbours share banks; zeros beyond the `rows` and `columns` that there are. `wide`: rows begin at multiples of 16
-// bytes.
+// Copies kRows x kColumns elements of a matrix to shared memory, with rows padded by 8 elements to avoid bank conflicts
+// among 8 adjacent rows; zeros beyond `rows` and `columns`. `wide`: rows are aligned to 16 bytes.
 template <int kRows, int kColumns, int kThreads, typename T>
 __device__ __forceinline__ void copy_part(T* to, const T* from, int64_t step, int64_t rows, int64_t columns,
                                           bool wide) {
@@ -66,18 +64,18 @@ __device__ __forceinline__ void copy_part(T* to, const T* from, int64_t step, in
   }
 }
 
-constexpr int kDepth = 32;  // of k, at one time
+constexpr int kDepth = 32;  // of k, per step
 
 template <int kM, int kN>
 struct Shape16 {
   static constexpr int kWarpsM = 2, kWarpsN = kN / 32, kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
 };
-// Elements of shared memory of a part of a, or b, [kSize kDepth], stored as it is or transposed.
+// Shared memory elements of a tile of a or b, [kSize kDepth], stored as is or transposed.
 template <bool kAcross, int kSize>
 constexpr int kPart = kAcross ? kDepth*(kSize + 8) : kSize*(kDepth + 8);
 
-// Two neighbours of a row of c, the second if `both`.
+// Stores two adjacent elements of a row of c, the second if `both`.
 template <typename C>
 __device__ __forceinline__ void put_pair(C* to, float x, float y, bool both, bool wide, bool add) {
   if (both && wide) {
@@ -129,7 +127,7 @@ __global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
   }
   for (int64_t step = 0; step < depth; ++step) {
     copy_async_wait<kStages - 2>();
-    __syncthreads();  // what was copied is there for all, and the stage of the last step is free
+    __syncthreads();  // copies are visible to all, and the stage of the last step is free
     if (step + kStages - 1 < depth) copy(step + kStages - 1);
     copy_async_commit();
     const int stage = static_cast<int>(step % kStages);
@@ -194,14 +192,14 @@ __global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
   }
 }
 
-// A thread has 8 rows and 4 columns of a block of 64 x 64.
+// A thread computes 8 rows and 4 columns of a block of 64 x 64.
 constexpr int kBlock32 = 64, kDepth32 = 16, kThreads32 = 128;
 
-// The elements of a part [64 16] of an operand whose rows are `across` and whose k are `along` apart that this thread
-// copies: neighbours in memory go to neighbours.
+// The elements that this thread copies of an operand tile [64 16], with strides `across` for rows and `along` for k:
+// adjacent threads copy adjacent memory.
 struct Part32 {
   const float* from;
-  int64_t across, along, size;  // size: rows that there are
+  int64_t across, along, size;  // size: number of rows
   static constexpr int kEach = kBlock32 * kDepth32 / kThreads32;
 
   __device__ int row_of(int i) const {
@@ -265,7 +263,7 @@ __global__ void __launch_bounds__(kThreads32) multiply_32(Gemm g) {
   }
 }
 
-// A thread has one element of a block of 16 x 16: a card multiplies fp64 slowly, and the library is there for more.
+// One element per thread of a block of 16 x 16: devices are slow in fp64, and larger products use the library.
 constexpr int kBlock64 = 16;
 
 __global__ void __launch_bounds__(kBlock64* kBlock64) multiply_64(Gemm g) {
@@ -276,7 +274,7 @@ __global__ void __launch_bounds__(kBlock64* kBlock64) multiply_64(Gemm g) {
   const int i = static_cast<int>(threadIdx.x) / kBlock64, j = static_cast<int>(threadIdx.x) % kBlock64;
   double sum = 0;
   for (int64_t first = 0; first < g.k; first += kBlock64) {
-    // As stored: neighbours in memory go to neighbours.
+    // In storage order: adjacent threads copy adjacent memory.
     const int64_t a_row = g.a.transposed ? first + i : p.row + i, a_column = g.a.transposed ? p.row + j : first + j;
     const int64_t b_row = g.b.transposed ? p.column + i : first + i,
                   b_column = g.b.transposed ? first + j : p.column + j;
@@ -312,7 +310,7 @@ void launch_16(const Gemm& g, device::Stream& stream) {
 
 template <typename T, bool kAcrossA, bool kAcrossB>
 void choose_16(const Gemm& g, device::Stream& stream) {
-  constexpr int64_t kProcessors = 100;  // about: with fewer blocks, smaller ones keep more processors busy
+  constexpr int64_t kProcessors = 100;  // approximate: with fewer blocks, smaller ones use more multiprocessors
   constexpr int kStages = 4;
   constexpr size_t kBytes = sizeof(T) * kStages * (kPart<kAcrossA, 128> + kPart<kAcrossB, 128>);
   if (blocks_of(g, 128, 128) < kProcessors) return launch_16<T, kAcrossA, kAcrossB, 64, 64, kStages>(g, stream);

@@ -1,4 +1,4 @@
-// What kernels of products share: how rows lie in memory, and what is done with sums.
+// Shared by matrix product kernels: alignment of rows, and epilogues.
 #pragma once
 
 #include "kintsugi/kernels/gpu/activations.h"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Whether rows, in each product, begin at multiples of so many elements.
+// Whether the rows of every product are aligned to that many elements.
 inline bool begins_at(const Gemm& g, const void* data, int64_t bytes, int64_t step, int64_t GemmBatch::*apart,
                       int64_t elements) {
   bool fits = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0 && step % elements == 0;
@@ -21,7 +21,7 @@ __device__ inline float element_of(const void* x, DType dtype, int64_t i) {
                                 : widen(static_cast<const f16*>(x)[i]);
 }
 
-// The epilogue of an element that this thread has stored.
+// Applies the epilogue to an element that this thread has stored.
 template <typename C>
 __device__ inline void finish(const GemmEpilogue& e, int64_t at) {
   C* const y = static_cast<C*>(e.y) + at;

@@ -1,5 +1,5 @@
-// The vocabulary's logits, their loss and its gradients, in blocks of whole rows: a product makes the logits of a block
-// in the workspace, one block of threads for each row makes of them what is asked for, and two products go back.
+// Output head: the vocabulary logits, their loss and its gradients, in blocks of whole rows. A product computes a block
+// of logits in the workspace, one thread block per row derives the requested results, and two products propagate back.
 // x: [rows embed], table: [vocab embed], bias: [vocab], labels, lse, target, dlse, dtarget: [rows]
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/fast_math.h"
@@ -15,18 +15,18 @@ using kernels::HeadOut;
 using kernels::HeadWithGradIn;
 using kernels::HeadWithGradOut;
 
-// Bytes of logits at one time: dtable is read and written once for each block. More than that gains nothing.
+// Bytes of logits per block: dtable is read and written once per block. Larger blocks gain nothing.
 constexpr int64_t kBlockLogits = int64_t{2} << 30;
-constexpr int64_t kRowLine = 64;  // rows of logits in the workspace are multiples of so many elements apart
+constexpr int64_t kRowLine = 64;  // alignment of the row stride of logits in the workspace, in elements
 
-// The workspace: what products work in, in bytes, the block of logits, and copies of the table and the bias that end
-// with zeros where the vocabulary is no multiple of kRun. Products of an odd vocabulary are several times slower.
+// The workspace: workspace of the products in bytes, the block of logits, and copies of table and bias padded with
+// zeros if the vocabulary is not a multiple of kRun. Products with an odd vocabulary are several times slower.
 constexpr int64_t kRun = 8;
 struct LogitsBlock {
   int64_t rows, width;
   int64_t products = 0;
-  int64_t columns = 0;                               // of its logits: the vocabulary, or `width` with the copies
-  int64_t logits = 0, table = 0, bias = 0, end = 0;  // where each begins, in bytes
+  int64_t columns = 0;                               // of its logits: the vocabulary, or `width` with the padded copies
+  int64_t logits = 0, table = 0, bias = 0, end = 0;  // offsets in bytes
 };
 
 // `block_logits`: an attribute for tests.
@@ -35,7 +35,7 @@ LogitsBlock block_of(const KernelShapes& shapes) {
   const int64_t vocab = shapes.ins[HeadIn::kTable]->shape.size("vocab");
   const int64_t width = (vocab + kRowLine - 1) / kRowLine * kRowLine;
   const int64_t most = shapes.attributes.integer_or("block_logits", kBlockLogits) / (width * tensor::size_of(x.dtype));
-  // Blocks alike: a short one at the end is slow.
+  // Equal blocks, since a short one at the end is slow.
   constexpr int64_t kTile = 128;  // of products
   const int64_t all = std::max<int64_t>(rows(x.shape), 1),
                 blocks = (all + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
@@ -52,24 +52,24 @@ LogitsBlock block_of(const KernelShapes& shapes) {
   return block;
 }
 
-// What the kernel of a row reads and stores; null is absent.
+// Inputs and outputs of the row kernel; null: absent.
 struct RowOfLogits {
-  int64_t width_in, width_out;  // elements from row to row
-  int64_t vocab, columns;       // beyond the vocabulary, gradients are 0
-  int64_t whole;                // the elements before it are no padding
-  int held;                     // so many of a row are fetched to shared memory, to be read twice; 0 with known_lse
-  bool runs;                    // others are tokens too, by the index
+  int64_t width_in, width_out;  // row strides in elements
+  int64_t vocab, columns;       // gradients are 0 beyond the vocabulary
+  int64_t whole;                // elements before it contain no padding
+  int held;                     // elements of a row kept in shared memory for the second read; 0 with known_lse
+  bool runs;                    // elements from `whole` on may also be tokens, according to the index
   LocalIndex index;
   const int32_t* labels;
-  const float* known_lse;  // null: made here
+  const float* known_lse;  // null: computed here
   const float *dlse, *dtarget;
-  float *lse, *target, *top;  // to store
+  float *lse, *target, *top;  // outputs
 };
 
-// Below every logit, and finite.
+// Lower than any logit, and finite.
 constexpr float kLowest = -1e30f;
 
-// As block_sum; `scratch` was not used before.
+// As block_sum(); `scratch` must not have been used before.
 template <typename T>
 __device__ T block_max(T x, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
@@ -82,13 +82,13 @@ __device__ T block_max(T x, T* scratch) {
 
 constexpr int kMostRowThreads = 1024;
 
-// The first bytes of a row are fetched to shared memory at once and read again there, the others in memory: as many as
-// every device of NVIDIA gives a block (AMD's give less, and all is read again in memory), of which two then share a
-// processor, so that one works while the other waits.
+// The first bytes of a row are copied to shared memory and read again from there, the rest from memory: as much as
+// every NVIDIA device gives a block (AMD devices give less, and read everything from memory), so that two blocks share
+// a multiprocessor and overlap.
 constexpr int64_t kHeldBytes = 96 * 1024;
 
-// One row of logits for each block of threads: lse and target, and the gradients of the logits, 0 at padding; or,
-// without gradients, 0 at the padding of what is kept. N elements at a time. The gradients may be where the logits are.
+// One row of logits per thread block: lse and target, and the gradients of the logits, 0 at padding; without gradients,
+// zeros the padding of kept logits. N elements at a time. Gradients may overwrite the logits.
 template <typename L, typename T, int N>
 __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
   __shared__ float scratch[32];
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
   const int vocab = static_cast<int>(r.vocab), whole = static_cast<int>(r.whole);
   const int first = static_cast<int>(threadIdx.x) * N, threads = static_cast<int>(blockDim.x), step = threads * N;
   const auto there = [&](int i) { return i < whole || (r.runs && i < vocab && r.index[i] >= 0); };
-  const int label = static_cast<int>(r.index.local_of(r.labels[row]));  // -1 if it is not here
+  const int label = static_cast<int>(r.index.local_of(r.labels[row]));  // -1 if it is not local
 
-  // In two parts, so that a thread works on the first while the second is on its way.
+  // In two parts, so that a thread processes the first while the second is in flight.
   const int part = (r.held + 2 * step - 1) / (2 * step) * step;
   float lse = 0;
   if (r.known_lse != nullptr) {
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
       if (i == first + part) copy_async_wait<0>();
       float x[N];
       load_run(x, i < r.held ? held + i : logits + i);
-      if (i + N > whole) {  // rare: else no element is asked about
+      if (i + N > whole) {  // rare; otherwise no per-element check is needed
         GPU_UNROLL
         for (int j = 0; j < N; ++j)
           if (!there(i + j)) x[j] = -INFINITY;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
   }
 }
 
-// dbias (+)= the gradients of a block of logits, summed over its rows. A block of threads has 32 N columns; 32 of its
+// dbias (+)= the gradients of a block of logits, summed over its rows. A thread block has 32 N columns; 32 of its
 // threads share one run of N columns, and each adds every 32nd row.
 template <typename T, typename B, int N>
 __global__ void __launch_bounds__(1024)
@@ -195,21 +195,21 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// All that the three kernels share; null is absent.
+// Shared by the three kernels; null: absent.
 struct Head {
   const KernelCall& call;
   const View &x, &table, &labels, &bias;
   int64_t rows, embed, vocab;
   LogitsBlock block;
   std::byte* logits;                   // in the workspace
-  const void *wide_table, *wide_bias;  // [columns embed], [columns]: given, or copied
+  const void *wide_table, *wide_bias;  // [columns embed], [columns]: the inputs, or padded copies
   DType dtype;                         // of x, the table, and logits in the workspace
 
   const std::byte* x_row(int64_t row) const { return x.data + row * embed * tensor::size_of(dtype); }
   void* products() const { return call.workspace.data(); }
 };
 
-// `in_workspace`: logits or their gradients are there.
+// `in_workspace`: the workspace holds logits or their gradients.
 Head begin(const KernelCall& call, bool in_workspace) {
   const View &x = call.ins[HeadIn::kX], &table = call.ins[HeadIn::kTable];
   base::require(x.dtype() == table.dtype(), "head", "x is {}, the table {}", name_of(x.dtype()),
@@ -241,7 +241,7 @@ Head begin(const KernelCall& call, bool in_workspace) {
   return h;
 }
 
-// Where logits are, and how far apart their rows.
+// Location of the logits, and their row stride.
 struct Logits {
   std::byte* data;
   int64_t width;
@@ -270,11 +270,11 @@ void make_logits(const Head& h, int64_t row, int64_t count, const Logits& to) {
        *h.call.stream);
 }
 
-// The statistics of all rows, or their gradients, or both.
+// Requested results: statistics of all rows, their gradients, or both.
 struct Makes {
-  const View *lse = nullptr, *target = nullptr, *top = nullptr;  // to store
-  const View *known_lse = nullptr, *known_logits = nullptr;  // of a call before
-  const View* keep = nullptr;                                // the logits
+  const View *lse = nullptr, *target = nullptr, *top = nullptr;  // outputs
+  const View *known_lse = nullptr, *known_logits = nullptr;      // from an earlier call
+  const View* keep = nullptr;                                    // output: the logits
   const View *dlse = nullptr, *dtarget = nullptr;
   size_t dx = 0;  // outputs dx, dtable, dbias, if there is dlse
 };
@@ -291,7 +291,7 @@ void launch_rows(const Head& h, RowOfLogits r, int64_t count, const Logits& from
   L* kept = keep ? reinterpret_cast<L*>(from.data) : nullptr;
   constexpr int kN = std::min(kWide<L>, kWide<T>);
   const bool wide = from.width % kN == 0 && all_wide(logits, gradients);
-  // Not by `wide`, so that sums do not depend on it.
+  // Independent of `wide`, so that sums are too.
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((h.vocab + 511) / 512 * 64, 64, kMostRowThreads));
   const int64_t step = int64_t{threads} * kN, most = kHeldBytes / static_cast<int64_t>(sizeof(L)) / step * step;
   if (has_shared(kHeldBytes) && wide && kN == kWide<L> && gradients != nullptr && r.known_lse == nullptr)
@@ -328,8 +328,7 @@ void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, co
   });
 }
 
-// dx = dlogits table, dtable (+)= dlogits^T x, dbias (+)= the sum of dlogits over rows; the last two where they are
-// asked for
+// dx = dlogits table, dtable (+)= dlogits^T x, dbias (+)= sum of dlogits over rows; the last two if requested.
 void go_back(const Head& h, size_t outs, int64_t row, int64_t count) {
   const View &dx = h.call.outs[outs], &dtable = h.call.outs[outs + 1], &dbias = h.call.outs[outs + 2];
   gemm({.m = count,
@@ -377,7 +376,7 @@ void go_back(const Head& h, size_t outs, int64_t row, int64_t count) {
 
 void make(const KernelCall& call, const Makes& makes) {
   const Head h = begin(call, makes.dlse != nullptr || makes.keep == nullptr);
-  // Once even if there are no rows: dtable is stored.
+  // Once even without rows: dtable must be stored.
   for (int64_t row = 0; row == 0 || row < h.rows; row += h.block.rows) {
     const int64_t count = std::min(h.block.rows, h.rows - row);
     Logits logits = {h.logits, h.block.width, h.dtype};

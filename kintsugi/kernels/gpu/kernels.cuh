@@ -1,4 +1,4 @@
-// The list of the kernels of devices. Operands and outputs of each are those of the reference.
+// The list of device kernels. Operands and outputs are those of the reference.
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/kernels.h"
 #include "kintsugi/kernels/gpu/rows.h"

@@ -1,5 +1,5 @@
-// The kernels of devices, one source for every compiler: see device/gpu.h. Each enqueues its work in the stream of the
-// call. What each computes is the table of docs/operations.md.
+// Device kernels, one source for all compilers: see device/gpu.h. Each enqueues its work in the stream of the call.
+// docs/operations.md defines what each computes.
 #pragma once
 
 #include "kintsugi/device/gpu.h"

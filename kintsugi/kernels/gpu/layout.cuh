@@ -1,5 +1,5 @@
-// What only moves positions of a dim: parts that are stacked, columns side by side, one position that is taken, rows
-// written to a cache.
+// Kernels that only move positions of a dim: stacked parts, adjacent columns, selection of one position, rows written
+// to a cache.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/moves.h"
 #include "kintsugi/kernels/halo.h"
@@ -31,7 +31,7 @@ std::vector<Move> moves_of(const KernelCall& call, const View& whole, const View
   return moves;
 }
 
-// A value with a dim `seq`, in bytes: [above seq below].
+// A value with a dim `seq`, sizes in bytes: [above seq below].
 struct Sequence {
   int64_t above, seq, below;
 };
@@ -42,7 +42,7 @@ Sequence sequence_of(const View& x, std::string_view dim) {
   return s;
 }
 
-// Where position 0 of the whole seq is in this block, or -1.
+// Local index of position 0 of the whole seq, or -1.
 int64_t first_of(const KernelCall& call) {
   return runs_of(tensor::DimIndex(1), call.index("seq"))[0].b;
 }
@@ -61,13 +61,13 @@ FoundMove cache_move(const KernelCall& call) {
                   from.above, from.seq);
 }
 
-// Columns of x, from `begin` on, that become all of y: stored, or added to what is there.
+// Columns of x from `begin` that form y; stored, or accumulated.
 struct Columns {
   AnyData x, y;
-  int64_t step = 0;            // elements of x from row to row
-  int64_t begin = 0, end = 0;  // in a row of x
+  int64_t step = 0;            // row stride of x in elements
+  int64_t begin = 0, end = 0;  // within a row of x
   bool add = false;
-  int wide = 1;  // elements of a piece
+  int wide = 1;  // elements per piece
   int64_t pieces = 0;
   Divisor pieces_of_row = {};
 };
@@ -76,11 +76,11 @@ struct ColumnsList {
   Columns at[kMost];
 };
 
-// Rows of x and of `received` that are added to rows of y, in the order of the index.
+// Rows of x and of `received` to add to rows of y, in index order.
 struct HaloSums {
   AnyData x, received, y;
-  LocalIndex targets;                              // of each row of [x, received]: the row of y, or -1
-  int64_t above = 1, from = 0, to = 0, below = 0;  // rows of x and y; elements of the rest of a row
+  LocalIndex targets;                              // [row of [x, received]]: the row of y, or -1
+  int64_t above = 1, from = 0, to = 0, below = 0;  // rows of x and y; elements per row
 };
 
 __global__ void __launch_bounds__(kPieceThreads) add_halos(HaloSums h) {
@@ -116,7 +116,7 @@ __device__ void split_pieces(const Columns& c) {
   }
 }
 
-// A row of blocks for each y.
+// blockIdx.y selects the output.
 __global__ void __launch_bounds__(kPieceThreads) split_all(ColumnsList list) {
   const Columns& c = list.at[blockIdx.y];
   c.wide == 1 ? split_pieces<1>(c) : split_pieces<kColumnsWide>(c);
@@ -152,7 +152,7 @@ void halo_place(const KernelCall& call) {
   std::vector<Move> moves;
   int64_t row = 0;
   for (const tensor::Segment& s : call.index(call.attributes.text("dim")).segments()) {
-    // Rows that lie one after another in x too; received ones are moved one by one.
+    // Rows that are adjacent in x too; received ones are moved one by one.
     const bool own = s.global >= 0 && s.global < from.rows;
     const int64_t most = own ? from.rows - s.global : s.global < 0 ? s.count : 0;
     const int64_t together = std::min(s.count, most);
@@ -189,7 +189,7 @@ void halo_add(const KernelCall& call) {
   launch_pieces(*call.stream, y.type.shape.elements(), add_halos, sums);
 }
 
-// y: [above columns], each x: as many rows of fewer
+// y: [above columns], each x: the same rows with fewer columns
 void join_columns(const KernelCall& call) {
   const View& y = call.outs[0];
   const int64_t row = y.shape()[y.shape().rank() - 1].size * tensor::size_of(y.dtype()),
@@ -205,7 +205,7 @@ void join_columns(const KernelCall& call) {
   launch_moves(call, moves);
 }
 
-// x: [above columns], each y: as many rows of fewer
+// x: [above columns], each y: the same rows with fewer columns
 void split_columns(const KernelCall& call) {
   const size_t parts = call.outs.size() / call.ins.size();
   base::require(call.outs.size() == parts * call.ins.size() && call.outs.size() <= ColumnsList::kMost, "kernel",
@@ -274,7 +274,7 @@ void cache_write(const KernelCall& call) {
   launch_moves(call, moves);
 }
 
-// Keys and values.
+// Fuses the writes of keys and values.
 bool cache_write_together(std::span<const KernelCall> calls) {
   std::vector<FoundMove> moves;
   const auto finds = [](const KernelCall& call) {

@@ -1,6 +1,5 @@
-// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences; scores of
-// each sample. Sums are
-// in fp64, of blocks that depend on the shapes alone, and then of these.
+// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences; scores per
+// sample. Sums are in fp64, over blocks that depend only on the shapes, and then over blocks.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
 
@@ -19,12 +18,12 @@ using kernels::SampleScoresOut;
 
 constexpr int kThreads = 256;
 
-// A loss, and what it is divided by in the end.
+// A loss, and its final divisor.
 struct LossTerm {
   double loss = 0, count = 0;
 };
 
-// One block: what `terms` gives of some of its items.
+// One block: sums what `terms` gives for some of its items.
 template <typename F>
 __global__ void __launch_bounds__(kThreads) sum_terms(F terms, int64_t items, LossTerm* blocks) {
   __shared__ double scratch[32];
@@ -39,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) sum_terms(F terms, int64_t items, Lo
   if (threadIdx.x == 0) blocks[blockIdx.x] = sum;
 }
 
-// The scalars of a loss: fp64 or fp32.
+// The scalar outputs of a loss: fp64 or fp32.
 struct LossSums {
   void *loss, *count;
   bool wide, add_loss, add_count;
@@ -96,7 +95,7 @@ void launch_sums(std::string_view kind, const KernelCall& call, const F& terms, 
   launch(*call.stream, dim3(1), dim3(kThreads), 0, join_terms, blocks, static_cast<int>(count), to);
 }
 
-// A scalar that kernels read: fp64 or fp32.
+// A scalar input: fp64 or fp32.
 struct LossScalar {
   const void* data;
   bool wide;
@@ -146,7 +145,7 @@ struct SampleScores {
   double *log_likelihood, *count, *misses;  // [batch]
 };
 
-// A block for each sample.
+// One block per sample.
 __global__ void __launch_bounds__(kThreads)
     sample_rows(TokenTerms t, const float* top, int64_t columns, SampleScores to) {
   __shared__ double scratch[32];
@@ -186,14 +185,14 @@ struct Samples {
   }
 };
 
-// log(sum of exp(logits)) of a sample, by 32 lanes; `here`: how many classes it has, 0 where nothing is asked for.
+// log(sum of exp(logits)) of a sample, by 32 lanes; `here`: number of classes, 0 if not needed.
 template <typename T>
 __device__ float log_sum_exp(const T* logits, int here) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float top = -INFINITY;
   for (int c = lane; c < here; c += 32) {
     const float x = widen(logits[c]);
-    if (!(x <= top)) top = x;  // NaN, too
+    if (!(x <= top)) top = x;  // also propagates NaN
   }
   top = lanes_max(top);
   float sum = 0;
@@ -201,7 +200,7 @@ __device__ float log_sum_exp(const T* logits, int here) {
   return top + logf(lanes_sum(sum));
 }
 
-// 32 lanes for each sample.
+// 32 lanes per sample.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sample_terms(Samples<T> s, LossTerm* terms) {
   const int64_t sample = first_piece() / 32;
@@ -237,7 +236,7 @@ __global__ void __launch_bounds__(kThreads) sample_grad(Samples<T> s, LossScalar
   }
 }
 
-// Calls f with the Samples of a call, and their type.
+// Calls f with the typed Samples of a call.
 template <typename F>
 void with_samples(const KernelCall& call, const F& f) {
   using In = ClassLossIn;
@@ -257,7 +256,7 @@ dim3 blocks_of_samples(int64_t count) {
 
 // --- Squared differences
 
-// y, targets: [batch target]; a NaN is no target.
+// y, targets: [batch target]; NaN marks a missing target.
 struct Differences {
   AnyData y, targets;
   Places places;
@@ -332,7 +331,7 @@ void sample_scores(const KernelCall& call) {
                       .misses = data<double>(call.outs[Out::kMisses])});
 }
 
-// A term of each sample, then their sums.
+// A term per sample, then their sums.
 int64_t class_loss_workspace(const KernelShapes& s) {
   const int64_t samples = s.ins[ClassLossIn::kLabels]->shape.elements();
   return samples * static_cast<int64_t>(sizeof(LossTerm)) + sums_workspace(samples);

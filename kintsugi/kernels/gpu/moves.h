@@ -1,4 +1,4 @@
-// Values that are moved and not computed with: rows of bytes that are copied, or set to zero, many rows at a time.
+// Data movement without computation: many rows of bytes to copy or zero.
 #pragma once
 
 #include <span>
@@ -8,20 +8,20 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// `rows` rows of `bytes` bytes, with these bytes from row to row.
+// `rows` rows of `bytes` bytes, with these strides in bytes.
 struct Move {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;  // null: zeros
   int64_t rows = 0, bytes = 0;
   int64_t to_stride = 0, from_stride = 0;
-  int64_t last_stride = 0;  // `from` begins later by this times Numbers::last
+  int64_t last_stride = 0;  // `from` is offset by this times Numbers::last
 };
 
 namespace {
 
 constexpr int kMoveThreads = 256;
 
-// A move, and how a grid is laid over it: threads side by side in a row, and blocks.
+// A move and its launch configuration: threads per row, and blocks.
 struct LaidMove {
   Move move;
   int word = 1, threads = 1, blocks = 1;
@@ -49,7 +49,7 @@ __device__ void move_words(const LaidMove& laid, const std::byte* from) {
   }
 }
 
-template <int>  // so that each file may have it
+template <int>  // template, so that each file can define it
 __global__ void __launch_bounds__(kMoveThreads) move_rows(MoveList list, const Numbers* later) {
   const LaidMove& laid = list.at[blockIdx.y];
   const std::byte* from = laid.move.from;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kMoveThreads) move_rows(MoveList list, const N
   }
 }
 
-// Moves that do not overlap, in any order.
+// Disjoint moves, in any order.
 void launch_moves(const KernelCall& call, std::vector<Move> moves) {
   std::erase_if(moves, [](const Move& m) { return m.rows == 0 || m.bytes == 0; });
   for (size_t begin = 0; begin < moves.size(); begin += MoveList::kMost) {
@@ -79,7 +79,7 @@ void launch_moves(const KernelCall& call, std::vector<Move> moves) {
       LaidMove& laid = list.at[i];
       laid.move = moves[begin + i];
       Move& m = laid.move;
-      if (m.rows == 1) m.to_stride = m.from_stride = 0;  // they do not matter to the word
+      if (m.rows == 1) m.to_stride = m.from_stride = 0;  // strides are irrelevant to the word size then
       laid.word = word_of({address(m.to), address(m.from), m.bytes, m.to_stride, m.from_stride, m.last_stride});
       const int64_t words = m.bytes / laid.word;
       while (laid.threads < kMoveThreads && laid.threads < words) laid.threads *= 2;
@@ -93,28 +93,29 @@ void launch_moves(const KernelCall& call, std::vector<Move> moves) {
   }
 }
 
-// Rows of `bytes` bytes between the positions of two dims, one of which begins later by Numbers::position: so the
-// kernel finds which are the same.
+// Rows of `bytes` bytes between the positions of two dims, one of which is offset by Numbers::position; the kernel
+// matches positions.
 struct FoundMove {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   int64_t bytes = 0;
-  int64_t to_above = 0, from_above = 0;  // bytes from one of `above` to the next, each with all positions
+  int64_t to_above = 0, from_above = 0;  // stride of `above` in bytes, covering all positions
   LocalIndex moved = {}, other = {};
   int64_t rows = 0;
   Divisor positions = {};  // of `moved`
-  bool gathers = false;  // to `moved`, with zeros for what `other` has not; else from `moved`, but for what it has not
+  bool gathers =
+      false;  // copies to `moved`, with zeros for positions that `other` lacks; else from `moved`, skipping those
   int word = 1;
 };
 
-// Some that are independent, of one launch.
+// Several independent moves of one launch.
 struct FoundMoves {
   static constexpr size_t kMost = 2;
   FoundMove at[kMost];
 };
 
 constexpr int kFoundThreads = 256;
-template <int>  // so that each file may have it
+template <int>  // template, so that each file can define it
 __global__ void __launch_bounds__(kFoundThreads) move_found(FoundMoves all, const Numbers* later) {
   const FoundMove& m = all.at[blockIdx.y];
   wait_for_kernels_before();
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kFoundThreads) move_found(FoundMoves all, cons
   const auto move = [&]<typename W>(W) {
     const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W));
     const W* source = reinterpret_cast<const W*>(from + (m.gathers ? 0 : here * m.bytes));
-    W first = {};  // not after the position is known, on which it does not depend
+    W first = {};  // independent of the position, so not after waiting for it
     if (!m.gathers && threadIdx.x < words) first = source[threadIdx.x];
     const int64_t other = there();
     if (!m.gathers && other < 0) return;
@@ -151,7 +152,7 @@ inline FoundMove complete(FoundMove m, int64_t above, int64_t positions) {
   return m;
 }
 
-// One for each call; all that it writes is the first output of its call.
+// One per call; each writes only the first output of its call.
 inline void launch_found(std::span<const KernelCall> calls, std::span<const FoundMove> moves) {
   FoundMoves all;
   int64_t rows = 0;
@@ -165,9 +166,9 @@ inline void launch_found(std::span<const KernelCall> calls, std::span<const Foun
                      dim3(kFoundThreads), 0, std::move(written), move_found<0>, all, calls[0].later);
 }
 
-// Neighbouring positions of a dim whose whole positions another dim has, too.
+// Adjacent positions of a dim whose global positions another dim may also have.
 struct Run {
-  int64_t a, b, count;  // local positions in both; b is -1 where the other does not have them
+  int64_t a, b, count;  // local positions in both; b is -1 if the other lacks them
 };
 
 inline std::vector<Run> runs_of(const tensor::DimIndex& a, const tensor::DimIndex& b) {

@@ -1,15 +1,15 @@
-// Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once:
-// 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Lanes normalize one row and end; blocks, and
-// gradients, have the next rows on their way to shared memory. Only rows that are too long for that, or that do not
-// begin at multiples of 16 bytes, are read again.
+// Layer norm and RMS norm, and their gradients. A team of threads holds a row in registers, so that it is read once: a
+// warp for rows of up to 1,024 elements (fp32: 768), else a block. Each warp normalizes one row and exits; block
+// kernels, and gradients, prefetch the next rows into shared memory. Only rows that are too long for that, or not
+// aligned to 16 bytes, are read again.
 //
-// All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
-// Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
-// difference of sums, loses at most the factor width / N of fp32's precision, and next to none where the first run is
-// like the others.
+// All sums of a row are computed in one pass, relative to a pivot, the mean of its first run of N elements. With
+// `width` elements of deviation s, the mean differs from the pivot by at most s sqrt(width / N), so that the variance,
+// computed as a difference of sums, loses at most a factor of width / N of fp32's precision, and almost nothing if the
+// first run is like the others.
 //
-// The gradients of gamma and beta are sums over rows. Teams take rows in turn, and each thread adds up its columns; the
-// sums of the blocks are joined at the end. Which rows a team has depends on the shapes alone.
+// The gradients of gamma and beta are sums over rows. Teams take rows in turn, and each thread sums its columns; the
+// sums of the blocks are added at the end. The assignment of rows to teams depends only on the shapes.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/row_teams.h"
@@ -24,10 +24,10 @@ using kernels::NormGradIn;
 using kernels::NormGradOut;
 using kernels::NormIn;
 
-constexpr int kLongThreads = 256;  // of a block that does not hold its row
-constexpr int kRowsOfBlock = 4;    // where 32 lanes have a row and end
+constexpr int kLongThreads = 256;  // block size if the row is not held in registers
+constexpr int kRowsOfBlock = 4;    // rows per block, one per warp
 
-// Of a row: what it is shifted and scaled by.
+// Shift and scale of a row.
 struct RowStatistics {
   float mean, inverse;
 };
@@ -41,13 +41,13 @@ struct Norm {
   int64_t count;
   int width;
   float epsilon, offset;
-  bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
-  bool early;           // gamma and beta may be read before the kernel before has ended
-  RowStatistics* rows;  // of rows that are not held
-  float* partial;       // sums of the chunks, [chunks parts width]: of gamma, of beta and, with kSums, of dx
+  bool shifts, add;     // shifts: subtract the mean (layer norm); add: accumulate into y, or dx
+  bool early;           // gamma and beta may be read before the preceding kernel has finished
+  RowStatistics* rows;  // for rows that are not held
+  float* partial;       // per-chunk sums, [chunks parts width]: of gamma, of beta and, with kSums, of dx
 };
 
-// A row for each 32 lanes. W: the type of gamma and beta, which are on their way while the row is added up.
+// One row per warp. W: type of gamma and beta, which are prefetched during the reduction.
 template <typename T, typename W, int kRuns, int N>
 __global__ void __launch_bounds__(32 * kRowsOfBlock) normalize_by_lanes(Norm<T> n) {
   const int lane = static_cast<int>(threadIdx.x) % 32, first = lane * N;
@@ -84,11 +84,11 @@ __global__ void __launch_bounds__(32 * kRowsOfBlock) normalize_by_lanes(Norm<T> 
   }
 }
 
-// Rows of a block: its own of each round of all blocks.
+// One row per block and round.
 template <typename T, int kRuns, int N>
 __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n) {
   using Own = Team<kRuns, N, false>;
-  GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then beta
+  GPU_DYNAMIC_SHARED(float, weights);  // gamma + offset, then beta
   __shared__ Sums<2> scratch[2 * Own::kWarps];
   const int across = Own::kEach * Own::size();
   const int64_t step = gridDim.x;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
     for (int r = 0; r < kRuns; ++r) add_behind(Own::column(r) < n.width ? pivot : 0, x[r], sums.at[0], sums.at[1]);
     rows.refill();
     if (rows.row + step < n.count) first.load(n.x + (rows.row + step) * n.width);
-    sums = Own::sum(sums, scratch, turn);  // behind its barrier the weights are there too
+    sums = Own::sum(sums, scratch, turn);  // its barrier also makes the weights visible
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
@@ -137,20 +137,20 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
   }
 }
 
-// Where `add`, to what is there, as an operation of its own would: rounded before.
+// If `add`, rounds first, as a separate operation would before accumulation.
 template <typename T>
 __device__ __forceinline__ float rounded_before(float x, bool add) {
   return add ? widen(narrow<T>(x)) : x;
 }
 
-// With xhat what a row is normalized to and g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)),
-// where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy, and with kSums sum of dx as it is
-// stored (of lanes alone: blocks would have too few registers). Rows as above.
+// With xhat the normalized row and g = dy * gamma: dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), without
+// mean(g) for RMS norm; dgamma = sum of dy * xhat, dbeta = sum of dy, and with kSums sum of dx as stored (warps only:
+// blocks lack the registers). Rows as above.
 template <typename T, int kRuns, int N, bool kByLanes, bool kSums>
 __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_blocks<Team<kRuns, N, kByLanes>>())
     normalize_grad(Norm<T> n) {
   using Own = Team<kRuns, N, kByLanes>;
-  GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then sums of the block
+  GPU_DYNAMIC_SHARED(float, weights);  // gamma + offset, then the sums of the block
   __shared__ Sums<4> scratch[2 * Own::kWarps];
   const int across = Own::kEach * Own::size();
   const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
@@ -216,7 +216,8 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
         const float xhat = (x[r][i] - pivot) * s.inverse + shift;
-        dgamma[r][i] = fmaf(dy[r][i], xhat, dgamma[r][i]);  // said, since not each form of this kernel would be made so
+        dgamma[r][i] = fmaf(dy[r][i], xhat,
+                            dgamma[r][i]);  // explicit fmaf, since compilers contract it only in some instantiations
         dx[i] = rounded_before<T>(dy[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add) + there[r][i];
       }
       if (column < n.width) put_run(n.dx + rows.at + r * Own::size() * N, dx, false);
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
 
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * kParts * n.width;
   if constexpr (kByLanes) {
-    // What the teams have, where rows were: of each the parts one behind the other.
+    // The teams' sums reuse the memory of the rows, part after part.
     float* const of_teams = weights + across;
     __syncthreads();
     GPU_UNROLL
@@ -256,7 +257,7 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
   }
 }
 
-// Any row: a block reads it again and again.
+// Any row: a block reads it repeatedly.
 template <typename T>
 __device__ RowStatistics statistics_of(const Norm<T>& n, const T* x, float* scratch) {
   float mean = 0;
@@ -291,7 +292,7 @@ __global__ void __launch_bounds__(kLongThreads) normalize_any(Norm<T> n) {
   }
 }
 
-// Two sums over the block at once; scratch: 64 elements, as block_sum.
+// Two block sums at once; scratch: 64 elements, as block_sum().
 __device__ __forceinline__ void block_sums(float& x, float& y, float* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
   x = lanes_sum(x), y = lanes_sum(y);
@@ -325,7 +326,7 @@ __global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
   }
 }
 
-// The sums over a chunk of rows that are not held: a block has 64 columns, and 4 rows at a time.
+// Sums over a chunk of rows that are not held: a block has 64 columns, and 4 rows at a time.
 template <typename T>
 __global__ void __launch_bounds__(kLongThreads) column_sums(Norm<T> n) {
   constexpr int kColumns = 64;
@@ -349,10 +350,10 @@ __global__ void __launch_bounds__(kLongThreads) column_sums(Norm<T> n) {
         sums[part][0][lane] + sums[part][1][lane] + sums[part][2][lane] + sums[part][3][lane];
 }
 
-// The sums over the chunks. A block has 32 columns of one of them.
+// Sums over the chunks. A block has 32 columns of one part.
 struct ChunkParts {
   struct Part {
-    AnyData to;  // null: not asked for
+    AnyData to;  // null: not requested
     bool add = false;
   };
   Part gamma, beta, dx;
@@ -372,7 +373,7 @@ __global__ void __launch_bounds__(32 * kMostGroups)
                          });
 }
 
-// Calls f with the team that holds a row and its threads, else `any`. wide: N elements may be read at a time.
+// Calls f with the team that holds a row and its threads, else `any`. wide: N elements can be read at a time.
 template <int N, typename F, typename Any>
 void with_team(int width, DType dtype, bool wide, const F& f, const Any& any) {
   if (!wide || width > kMostHeld) return any();
@@ -409,7 +410,7 @@ Norm<T> norm_of(const KernelCall& call, bool shifts) {
   return n;
 }
 
-// Bytes of shared memory of a block: so many weights of each column, then what each thread has of rows on their way.
+// Shared memory per block in bytes: `weights` floats per column, then prefetched rows per thread.
 template <typename Team>
 size_t shared_of(int threads, int weights, int rows) {
   return static_cast<size_t>(threads) * (Team::kEach * sizeof(float) * weights + Team::kCount * rows);
@@ -479,7 +480,7 @@ void backward(const KernelCall& call, bool shifts) {
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
-          // False, and nothing is done: the device has too little shared memory.
+          // Returns false, with nothing done, if the device has too little shared memory.
           const auto launch_with = [&]<int kParts>(std::integral_constant<int, kParts>) {
             constexpr int kSummed = kByLanes ? kParts * Own::kEach * static_cast<int>(sizeof(float)) : 0;
             constexpr int kAhead = backward_slots<Own>(kBytes) * 3 * kBytes;

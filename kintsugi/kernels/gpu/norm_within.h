@@ -1,5 +1,5 @@
-// A norm of few rows within the kernel that reads them, as of a token that is generated: each block makes all rows for
-// itself, in shared memory. The bits are those of norm.cuh, whose sums are taken here in the same order.
+// A norm of few rows fused into the kernel that reads them, as in decoding: each block computes all rows redundantly in
+// shared memory. Bit-identical to norm.cuh, since sums are taken in the same order.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Runs of N elements of a row that a thread has, at most (team_size).
+// Maximum number of runs of N elements of a row per thread (team_size).
 template <int N>
 constexpr int kRunsWithin = N == 8 ? 4 : 6;
 
@@ -18,16 +18,15 @@ struct NormWithin {
   int count = 0, width = 0;
   float epsilon = 0, offset = 0;
   bool shifts = false;
-  TeamSize team;  // of a row
+  TeamSize team;  // per row
 
-  // All that a block needs in shared memory: rows of elements, then gamma and beta as they are, once for each row if
-  // each has 32 lanes of its own.
+  // Shared memory of a block: rows of elements, then gamma and beta in storage format, one copy per row if each row has
+  // its own warp.
   size_t shared_bytes(int64_t rows, int64_t element) const {
     const int64_t copies = team.by_lanes ? rows : 1;
     return static_cast<size_t>(width * (rows * element + copies * 2 * static_cast<int64_t>(sizeof(float))));
   }
-  // Calls f(r, column) for the runs of N elements that this thread has of a row; a team of 32 lanes has every `warps`th
-  // row.
+  // Calls f(r, column) for this thread's runs of N elements of a row; each warp takes every `warps`th row.
   template <int N, typename F>
   __device__ __forceinline__ void each_run(int row, const F& f) const {
     const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / 32;
@@ -37,12 +36,12 @@ struct NormWithin {
     for (int r = 0; r < kRunsWithin<N>; ++r)
       if (const int column = (place + r * team.threads) * N; column < width) f(r, column);
   }
-  // Where gamma and beta of a row are.
+  // Location of gamma or beta of a row.
   __device__ __forceinline__ AnyData weights_at(unsigned char* weights, int row, int of_beta) const {
     return {weights + ((team.by_lanes ? row : 0) * 2 + of_beta) * width * static_cast<int>(sizeof(float)),
             (of_beta == 1 ? beta : gamma).dtype};
   }
-  // Begins to copy what this thread needs of gamma and beta.
+  // Starts copying this thread's part of gamma and beta.
   template <typename T, int kM>
   __device__ __forceinline__ void ask_for_weights(unsigned char* weights) const {
     constexpr int N = kWide<T>;
@@ -63,8 +62,8 @@ struct NormWithin {
   }
 };
 
-// By all threads of a block, to `rows` [kM width], where those behind `count` stay as they are. A barrier stands behind
-// it. kSince: the groups of copies that this thread has begun since it asked for weights.
+// Called by all threads of a block; fills `rows` [kM width], leaving those from `count` on unchanged. Ends with a
+// barrier. kSince: groups of copies that this thread has started since ask_for_weights().
 template <typename T, int kM, int kSince>
 __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, unsigned char* weights) {
   constexpr int N = kWide<T>;
@@ -111,7 +110,7 @@ __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, u
   __syncthreads();
 }
 
-// Of a call of a norm, which is not made then; none if it is too long, or its rows do not begin at 16 bytes.
+// For a norm call that is replaced by it; nothing if rows are too long or not aligned to 16 bytes.
 inline std::optional<NormWithin> norm_within(const KernelCall& call, int64_t most_rows) {
   using In = kernels::NormIn;
   const View &x = call.ins[In::kX], &gamma = call.ins[In::kGamma];

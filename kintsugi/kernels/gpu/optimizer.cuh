@@ -1,6 +1,6 @@
-// The update: sums of squares of blocks of 1,024 elements in fp64, what gradients are scaled by, AdamW and SGD, which
-// read and write each state once, AdamW those of many parameters by one launch. Sums of lists are made of pieces that
-// depend on the shapes alone.
+// Optimizer kernels: sums of squares over blocks of 1,024 elements in fp64, gradient scaling, AdamW and SGD, which read
+// and write each state once (AdamW for many parameters in one launch). Sums over lists are cut into pieces that depend
+// only on the shapes.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -15,8 +15,7 @@ using kernels::UpdateScaleOut;
 
 constexpr int kThreads = 256;
 
-// Lists whose squares are summed, and the first thread block of each. wide: fours of g begin at multiples of as many
-// bytes as they are.
+// Lists whose squares are summed, and the first thread block of each. wide: g can be read in aligned groups of four.
 struct Squared {
   const void* g;
   void* sums;
@@ -30,7 +29,7 @@ struct SquaredLists {
   int lists = 0;
 };
 
-// 32 lanes for each block of 1,024 elements.
+// 32 lanes per block of 1,024 elements.
 template <typename T, typename S>
 __global__ void __launch_bounds__(kThreads) square_blocks(SquaredLists lists) {
   constexpr int kRun = 4, kRuns = 1024 / (32 * kRun);
@@ -65,7 +64,7 @@ struct Lists {
   static constexpr int kMost = 100;
   const void* data[kMost];
   int64_t count[kMost];
-  int begin[kMost + 1];  // the first piece of each
+  int begin[kMost + 1];  // first piece of each list
   int lists = 0;
 };
 
@@ -74,7 +73,7 @@ struct PieceSum {
   int64_t begins;  // whether it is the first of its list
 };
 
-// A block for each piece.
+// One block per piece.
 template <typename S>
 __global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, PieceSum* sums) {
   __shared__ double scratch[32];
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, PieceSum* su
   if (threadIdx.x == 0) sums[piece] = {sum, piece == lists.begin[l]};
 }
 
-// In the first thread: the sums of the lists, added one after another, as stages add theirs to those before them.
+// In the first thread: adds the sums of the lists in order, as pipeline stages add theirs to those of earlier ones.
 __device__ inline double sum_of(const PieceSum* sums, int64_t count) {
   __shared__ PieceSum some[kThreads];
   double total = 0, list = 0;
@@ -111,7 +110,7 @@ int64_t pieces_of(int64_t elements) {
   return (elements + kPiece - 1) / kPiece;
 }
 
-// The sums of all pieces, in the workspace; their number.
+// Sums all pieces into the workspace; returns their number.
 int64_t sum_all(const KernelCall& call, std::span<const View> blocks) {
   auto* const sums = reinterpret_cast<PieceSum*>(call.workspace.data());
   int64_t done = 0;
@@ -163,7 +162,7 @@ __global__ void __launch_bounds__(kThreads) scale_update(const PieceSum* sums, i
   *u.factor = good ? factor : 0;
 }
 
-// What updates share. The states are fp32, and may be in place; a new weight is also stored in another type, if any.
+// Shared by the optimizers. States are fp32 and may be in place; a new weight may also be stored in another type.
 template <typename G>
 struct Update {
   const float *w_in, *m_in, *v_in;
@@ -175,13 +174,14 @@ struct Update {
   int64_t count;
   float decay;
 };
-// Of several parameters or buckets, all with the same betas: how many blocks of threads end with each.
+// Several parameters or buckets with the same hyperparameters: end[i] is the number of thread blocks up to and
+// including list i.
 template <typename G>
 struct Adamw {
   Update<G> at[kernels::kMostTogether];
   int64_t end[kernels::kMostTogether];
   int lists;
-  int64_t begin;  // the first element that is updated, of each
+  int64_t begin;  // first element to update, in each
   const double* updates;
   float beta1, beta2, epsilon;
 };
@@ -191,8 +191,8 @@ struct Sgd {
   float momentum;
 };
 
-// N elements of each thread, once: blocks that end make room for others, which read while these write. No function
-// within it refers to `a`, which compilers for AMD's devices would copy then.
+// N elements per thread, once: exiting blocks make room for others, whose reads overlap these writes. No function
+// within may refer to `a`, which compilers for AMD devices would then copy.
 template <typename G, int N>
 __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   __shared__ float corrections[2];
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
   if (threadIdx.x < 2) {
     double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
-    // Its power of the updates, without a call of pow, which takes registers.
+    // beta^updates by repeated squaring, since pow() takes many registers.
     for (auto t = static_cast<int64_t>(*a.updates) + 1; t > 0; t /= 2, beta *= beta)
       if (t % 2 == 1) power *= beta;
     corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
@@ -249,13 +249,13 @@ __global__ void __launch_bounds__(kPieceThreads) sgd_step(Sgd<G> s, int64_t begi
   }
 }
 
-constexpr int kUpdated = 4;  // elements of a thread at one time
+constexpr int kUpdated = 4;  // elements per thread at a time
 
 template <typename G>
 bool is_wide(const Update<G>& u) {
   return all_wide(u.w_in, u.m_in, u.v_in, u.g, u.w, u.m, u.v, u.weight.data);
 }
-// Calls f(N, begin, end) for the elements that are read kUpdated at a time, and for those behind them.
+// Calls f(N, begin, end) for the elements processed kUpdated at a time, and for the rest.
 template <typename G, typename F>
 void in_runs(const Update<G>& u, const F& f) {
   const int64_t runs = is_wide(u) ? u.count / kUpdated * kUpdated : 0;
@@ -263,13 +263,13 @@ void in_runs(const Update<G>& u, const F& f) {
   if (runs < u.count) f(std::integral_constant<int, 1>(), runs, u.count);
 }
 
-// The operands that all updates have, at their positions.
+// The operands common to all optimizers, at their positions.
 template <typename In, typename Out, typename G>
 Update<G> update_of(std::string_view kind, const KernelCall& call) {
   for (const std::string_view variant : {"nesterov", "coupled_decay"})
     if (call.attributes.integer_or(variant, 0) != 0)
-      throw base::UserError("kernels", "a device has no kernel for \"{}\" with {} yet: parallel.device = \"cpu\" has", kind,
-                            variant);
+      throw base::UserError("kernels", "a device has no kernel for \"{}\" with {} yet: parallel.device = \"cpu\" has",
+                            kind, variant);
   for (const size_t i : {In::kW, In::kM})
     base::require(call.ins[i].dtype() == DType::f32, "kernel", "{} of {} on a device", kind,
                   name_of(call.ins[i].dtype()));
@@ -353,7 +353,7 @@ Update<G> adamw_of(const KernelCall& call) {
 template <typename G>
 Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
   Adamw<G> a;
-  static_assert(sizeof a <= 4096);  // of what a launch takes
+  static_assert(sizeof a <= 4096);  // limit on kernel arguments
   a.lists = 0, a.begin = begin;
   a.updates = data<double>(call.ins[AdamwIn::kUpdates]);
   a.beta1 = static_cast<float>(call.attributes.number("beta1"));
@@ -362,7 +362,7 @@ Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
   return a;
 }
 
-// Of which `elements` are updated, N of each thread.
+// Appends a list of which `elements` are updated, N per thread.
 template <int N, typename G>
 void add_list(Adamw<G>& a, const Update<G>& u, int64_t elements) {
   a.at[a.lists] = u;
@@ -387,7 +387,7 @@ void adamw(const KernelCall& call) {
   });
 }
 
-// Those of a step: small ones would each take as long as a launch.
+// Fuses the updates of a step: small ones would each be dominated by the launch.
 bool adamw_together(std::span<const KernelCall> calls) {
   const KernelCall& first = calls.front();
   const auto same = [&](const KernelCall& call) {

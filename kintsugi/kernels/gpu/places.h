@@ -1,14 +1,14 @@
-// Whether the elements of a value are at padding, by the indices of its dims.
+// Tests whether elements of a value are padding, by the indices of its dims.
 #pragma once
 
 #include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Of one or two dims, such as [batch seq].
+// For one or two dims, such as [batch seq].
 struct Places {
-  bool whole = true;  // no element is at padding
-  Divisor width;      // the size of the last dim
+  bool whole = true;  // no padding
+  Divisor width;      // size of the last dim
   LocalIndex outer, inner;
 
   __device__ bool real(int64_t i) const {

@@ -1,4 +1,4 @@
-// Learned positions: rows of a table, and the gradient of these rows.
+// Learned positions: rows of a table, and their gradient.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/moves.h"
 
@@ -11,12 +11,12 @@ struct PositionGrad {
   const T* dy;
   G* dtable;
   int64_t pieces;  // of N elements, of dtable
-  Divisor in_row;  // pieces of a row
+  Divisor in_row;  // pieces per row
   LocalIndex position, seq;
   bool add;
 };
 
-// Each row of the table adds the rows of dy at its position in order, if any; pieces of N elements.
+// Each row of the table sums the rows of dy at its position in order, if any; pieces of N elements.
 template <typename T, typename G, int N>
 __global__ void __launch_bounds__(kPieceThreads) gather_rows(PositionGrad<T, G> s) {
   for (int64_t p = first_piece(); p < s.pieces; p += all_threads()) {

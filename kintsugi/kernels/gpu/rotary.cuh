@@ -1,5 +1,5 @@
-// Rotary position embedding. A block turns all heads of some neighbouring positions, with cosines and sines that it
-// makes once for them in shared memory.
+// Rotary position embedding. A block processes all heads of several adjacent positions, computing their cosines and
+// sines once in shared memory.
 #include <span>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 256, kMostPairs = 256;
 
-// A value that is turned: at each position `heads` rows of head_dim.
+// A value to rotate: `heads` rows of head_dim per position.
 struct Turned {
   const void* x;
   void* y;
@@ -20,22 +20,22 @@ struct Turned {
   Divisor heads_by;  // heads
 };
 
-// Values of the same positions by one launch, as queries and keys.
+// Values with the same positions in one launch, such as queries and keys.
 struct Rotary {
   static constexpr size_t kMost = 2;
   Turned at[kMost];
   int64_t positions;  // [batch seq]
   int64_t head_dim;
-  int together;          // positions of a block
-  int64_t turned;        // units of a row: N pairs each
-  Divisor units;         // of a row, with those of N elements that are copied
+  int together;          // positions per block
+  int64_t turned;        // units per row: N pairs each
+  Divisor units;         // per row, including units of N elements that are copied
   Divisor seq;           // its size
-  LocalIndex index;      // of seq, and what it begins later by
-  const Numbers* moved;  // null: nothing
+  LocalIndex index;      // of seq, and its offset
+  const Numbers* moved;  // null: no offset
   RotaryTurns<kMostPairs> turns;
 };
 
-// Pairs are neighbours in a row where interleaved, else the first is in the first half and the other in the second.
+// Interleaved: pairs are adjacent; else a pair has one element in each half.
 template <typename T, int N, bool kInterleaved>
 __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
   GPU_DYNAMIC_SHARED(float, cosines);  // [together half], then sines
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
   for (int64_t unit = threadIdx.x; unit < count; unit += blockDim.x) {
     const int64_t row = r.units.quotient(unit), i = unit - row * r.units.by;
     const int64_t first_of_row = (begin * of.heads + row) * r.head_dim;
-    if (i >= r.turned) {  // behind the pairs
+    if (i >= r.turned) {  // beyond the pairs
       const int64_t at = first_of_row + 2 * half + (i - r.turned) * N;
       if (x != y) *reinterpret_cast<Vec<T, N>*>(y + at) = *reinterpret_cast<const Vec<T, N>*>(x + at);
       continue;
@@ -86,12 +86,12 @@ __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
   }
 }
 
-// Heads of head_dim at each position of x.
+// Number of heads per position of x.
 int64_t heads_of(const View& x) {
   return x.shape().stride(static_cast<size_t>(x.shape().find("seq"))) / x.size("head_dim");
 }
 
-// Those of the first call, which are those of all.
+// The parameters of the first call, common to all.
 Rotary rotary_of(const KernelCall& call) {
   const View& x = call.ins[0];
   Rotary r = {};
@@ -117,7 +117,7 @@ void turn_all(std::span<const KernelCall> calls) {
     wide &= all_wide(x.data, y.data);
     written.push_back(bytes_of(y));
   }
-  // As many positions as give each thread some vectors, but enough blocks, and at most 32 KiB of shared memory.
+  // Enough positions to give each thread several vectors, but enough blocks, and at most 32 KiB of shared memory.
   const int64_t wanted = std::max<int64_t>(1, 32768 / at_position), spread = std::max<int64_t>(1, r.positions / 1056);
   const int half = r.turns.half;
   const int64_t fits = std::max<int64_t>(1, 4096 / std::max(half, 1));
@@ -149,7 +149,7 @@ void rotary(const KernelCall& call) {
   if (y.elements() > 0) turn_all({&call, 1});
 }
 
-// Queries and keys.
+// Fuses queries and keys.
 bool rotary_together(std::span<const KernelCall> calls) {
   const View& x = calls[0].ins[0];
   const auto same = [&](const KernelCall& call) {

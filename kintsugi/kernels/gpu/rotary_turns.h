@@ -1,4 +1,4 @@
-// What turns pairs of elements by their position: for rotary.cuh, and for attention that turns its operands itself.
+// Rotation of pairs of elements by position: for rotary.cuh, and for attention that rotates its operands itself.
 #pragma once
 
 #include <numbers>
@@ -10,9 +10,9 @@ namespace kintsugi::KINTSUGI_GPU {
 
 template <int kMostPairs>
 struct RotaryTurns {
-  int half = 0;  // pairs of a row that are turned
+  int half = 0;  // pairs per row to rotate
   float magnitude = 1, sign = 1;
-  double turns[kMostPairs];  // of each pair for each position
+  double turns[kMostPairs];  // turns per position, for each pair
 
   __device__ __forceinline__ void angle(int pair, int64_t position, float& cosine, float& sine) const {
     const double all = static_cast<double>(position) * turns[pair], part = all - floor(all + 0.5);
@@ -25,11 +25,12 @@ struct RotaryTurns {
 template <typename T>
 __device__ __forceinline__ void turn_pair(T& p, T& q, float cosine, float sine) {
   const float u = widen(p), v = widen(q);
-  p = narrow<T>(fmaf(u, cosine, -(v * sine)));  // said, so that compilers do not choose which product is rounded
+  p = narrow<T>(
+      fmaf(u, cosine, -(v * sine)));  // explicit fmaf, so that compilers do not choose which product is rounded
   q = narrow<T>(fmaf(u, sine, v * cosine));
 }
 
-// False: of more pairs than that.
+// Returns false if there are more pairs than kMostPairs.
 template <int kMostPairs>
 bool fill_turns(RotaryTurns<kMostPairs>& r, const KernelCall& call) {
   const kernels::RotaryFrequencies frequencies(call.attributes, call.ins[0].size("head_dim"));

@@ -1,5 +1,5 @@
-// What kernels that go through rows share, of norms and of sums: the teams of threads that have a row each, rows on
-// their way to shared memory, and the order in which sums over all rows are taken.
+// Shared by kernels over rows (norms, sums): teams of threads that hold a row, prefetching of rows to shared memory,
+// and the order of sums over all rows.
 #pragma once
 
 #include <algorithm>
@@ -8,39 +8,39 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
+constexpr int kMostThreads = 512;  // maximum block size if a block holds a row, with 8 or 16 elements per thread
 constexpr int kMostHeld = kMostThreads * 16;
-// Of a block whose teams are 32 lanes, in gradients and sums: with what is on its way, and with the teams' sums, it
-// takes no more shared memory than every device has. bytes: that a thread has of a row.
+// Warps per block in gradients and sums: prefetched rows and the teams' sums must fit in the shared memory that every
+// device has. bytes: per thread and row.
 constexpr int teams_of(int bytes) {
   return bytes <= 48 ? 6 : 4;
 }
 
-// Of a processor, in gradients by blocks: by the elements of a thread, as many as its registers hold.
+// Threads per multiprocessor in gradients by blocks: as many as registers allow for `each` elements per thread.
 constexpr int threads_of_processor(int each) {
   return each == 8 ? 672 : 512;
 }
 
-// The threads that have a row, and what each has of it: kRuns runs of N neighbours.
+// The threads that hold a row, with kRuns runs of N adjacent elements each.
 template <int kRuns, int N, bool kByLanes>
 struct Team {
   static constexpr int kEach = kRuns * N;
-  static constexpr int kCount = kByLanes ? teams_of(kRuns * 16) : 1;                  // of a block
-  static constexpr int kMost = kByLanes ? 32 * kCount : threads_of_processor(kEach);  // no block has more threads
+  static constexpr int kCount = kByLanes ? teams_of(kRuns * 16) : 1;                  // teams per block
+  static constexpr int kMost = kByLanes ? 32 * kCount : threads_of_processor(kEach);  // maximum block size
   static constexpr int kWarps = kByLanes ? 1 : kMostThreads / 32;
 
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static int threads() { return kByLanes ? kMost : static_cast<int>(blockDim.x); }  // of a block
+  __device__ static int threads() { return kByLanes ? kMost : static_cast<int>(blockDim.x); }  // per block
   __device__ static int number() { return kByLanes ? static_cast<int>(threadIdx.x) / 32 : 0; }
   __device__ static int place() {
     return kByLanes ? static_cast<int>(threadIdx.x) % 32 : static_cast<int>(threadIdx.x);
   }
   __device__ static int size() { return kByLanes ? 32 : static_cast<int>(blockDim.x); }
-  // Where run r of this thread begins: neighbouring threads have neighbouring runs.
+  // Column of run r of this thread: adjacent threads have adjacent runs.
   __device__ static int column(int r) { return (r * size() + place()) * N; }
 
-  // Over the team, in all of its threads. scratch: two places for all warps, used in turn, so that one barrier is
-  // enough.
+  // Sum over the team, in all of its threads. scratch: two slots for all warps, used alternately, so that one barrier
+  // suffices.
   template <int K>
   __device__ static Sums<K> sum(Sums<K> x, Sums<K>* scratch, int turn) {
     x = lanes_sum(x);
@@ -57,29 +57,29 @@ struct Team {
   }
 };
 
-// The rows of a team, each `step` behind the one before, of kValues values; kSlots rows are on their way to shared
-// memory, which takes no registers. A thread takes what it has fetched itself, so that only it waits. Without slots a
-// row is fetched when it is taken.
+// The rows of a team, `step` apart, of kValues values; kSlots rows are prefetched into shared memory, which takes no
+// registers. A thread reads only what it has fetched itself, so that no barrier is needed. Without slots a row is
+// loaded on use.
 template <typename T, typename Own, int kRuns, int N, int kValues, int kSlots>
 struct RowsAhead {
   using Row = Packed<T, N>[kValues][kRuns];
 
   const T* from[kValues];
-  bool last;  // false: there is nothing of the last value, which is zeros
+  bool last;  // false: the last value is absent and reads as zeros
   int64_t row, step, count;
   int width;
   Packed<T, N>* shared;
-  int64_t at = row * width + Own::column(0);  // where this thread's first run of the row is
+  int64_t at = row * width + Own::column(0);  // offset of this thread's first run of the row
   int slot = 0;
 
   __device__ __forceinline__ Packed<T, N>* place(int s, int value, int r) const {
     return shared + ((s * kValues + value) * kRuns + r) * Own::threads() + Own::thread();
   }
-  // Of any row.
+  // For any row.
   __device__ __forceinline__ bool has(int value, int r) const {
     return (value + 1 < kValues || last) && Own::column(r) < width;
   }
-  // Begins to copy the row that is so many behind this one, if it is there.
+  // Starts copying the row `behind` rows ahead, if it exists.
   __device__ __forceinline__ void fetch(int s, int behind) const {
     if constexpr (kSlots > 0) {
       if (row + behind * step < count) {
@@ -95,7 +95,7 @@ struct RowsAhead {
       copy_async_commit();
     }
   }
-  // The first rows. What is never fetched is zeros.
+  // Prefetches the first rows. What is never fetched is zero.
   __device__ __forceinline__ void begin() const {
     GPU_UNROLL
     for (int s = 0; s < kSlots; ++s) {
@@ -123,7 +123,7 @@ struct RowsAhead {
       }
     }
   }
-  // To the place of what was taken, once that was used.
+  // Reuses the slot of the row taken, once it has been consumed.
   __device__ __forceinline__ void refill() {
     fetch(slot, kSlots);
     if (++slot >= kSlots) slot = 0;
@@ -131,8 +131,8 @@ struct RowsAhead {
   __device__ __forceinline__ void advance() { row += step, at += step * width; }
 };
 
-// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them of
-// blocks that have a row each; and, of gradients, the blocks of a processor, as many as its registers hold.
+// By bytes per thread and row: the rows to prefetch, giving about 64 KiB in flight per multiprocessor with one row per
+// block; and, for gradients, the blocks per multiprocessor, as many as registers allow.
 #if defined(__HIP__)
 constexpr bool kLongRowsAhead = false;  // blocks have 64 KiB of shared memory, which the weights of a long row fill
 #else
@@ -145,14 +145,14 @@ template <typename Team>
 constexpr int backward_blocks() {
   return Team::kCount == 1 ? 1 : 2;
 }
-// Of lanes, whose rows are all on their way at one time, as few as keep a processor's memory busy: at the end what is
-// on its way is computed with nothing left to read.
+// For warps, whose rows are all in flight together: as few as saturate memory, since at the end the prefetched rows are
+// processed with nothing left to read.
 template <typename Team>
 constexpr int backward_slots(int bytes) {
   return Team::kCount > 1 ? (bytes <= 32 ? 2 : 1) : kLongRowsAhead ? 32 / bytes : 0;
 }
 
-// Of u, a row less its pivot: (u - shift) * inverse is what is asked for.
+// Of u, a row minus its pivot; the normalized row is (u - shift) * inverse.
 struct Spread {
   float shift, inverse;
 };
@@ -170,7 +170,7 @@ __device__ __forceinline__ float pivot_of(const Packed<T, N>& first, bool shifts
   return shifts ? sum / N : 0;
 }
 
-// Adds what is left of a run behind the pivot, and its squares.
+// Accumulates a run minus the pivot, and its squares.
 template <typename T, int N>
 __device__ __forceinline__ void add_behind(float pivot, const Packed<T, N>& x, float& sum, float& squares) {
   GPU_UNROLL
@@ -181,7 +181,7 @@ __device__ __forceinline__ void add_behind(float pivot, const Packed<T, N>& x, f
   }
 }
 
-// To shared memory, with zeros behind it: what is added to `offset`, or nothing.
+// Copies weights plus `offset` to shared memory, zero-padded to `across`; `from` may be absent.
 __device__ __forceinline__ void fetch_weights(float* to, const AnyData& from, float offset, int width, int across) {
   for (int i = static_cast<int>(threadIdx.x) * 4; i < across; i += static_cast<int>(blockDim.x) * 4) {
     float some[4] = {};
@@ -194,27 +194,27 @@ __device__ __forceinline__ void fetch_weights(float* to, const AnyData& from, fl
   }
 }
 
-// Which team holds rows of a width: its threads, and the elements of each; none: rows are too long.
+// The team that holds rows of a width: its threads, and elements per thread; 0: rows are too long.
 struct TeamSize {
   bool by_lanes = false;
   int each = 0, threads = 0;
 };
 inline TeamSize team_size(int64_t width, DType dtype) {
-  const bool narrow = tensor::size_of(dtype) == 2;  // with twice as many elements in a register
+  const bool narrow = tensor::size_of(dtype) == 2;  // two elements per register
   for (const int each : {8, 16, 24, 32})
     if (width <= 32 * each && (narrow || each < 32)) return {true, each, 32};
   const int each = width <= (narrow ? 2048 : 4096) ? 8 : 16;
   return {false, each, static_cast<int>((width + 32 * each - 1) / (32 * each) * 32)};
 }
 
-// In which order a sum over all rows is taken, which depends on the shape alone: the teams of all chunks take rows in
-// turn and each adds up its own, then a chunk adds up its teams', then chunks are joined. Gradients of norms and sums
-// of columns have the same bits so.
+// The order of a sum over all rows, which depends only on the shape: the teams of all chunks take rows in turn and each
+// sums its own, then a chunk adds its teams' sums, then chunks are added. Gradients of norms and column sums thus have
+// the same bits.
 struct RowTurns {
   int64_t chunks = 1;
-  int teams = 1;  // of a chunk
+  int teams = 1;  // per chunk
 };
-// As many chunks as a large device runs of gradients of norms at one time, where rows are held, but not for few rows.
+// As many chunks as a large device runs concurrently for norm gradients, if rows are held; fewer for few rows.
 inline RowTurns row_turns(int64_t count, int64_t width, DType dtype) {
   const TeamSize size = team_size(width, dtype);
   const int64_t of_processor = size.by_lanes ? 2 : std::max(1, threads_of_processor(size.each) / size.threads);
@@ -222,16 +222,16 @@ inline RowTurns row_turns(int64_t count, int64_t width, DType dtype) {
           .teams = size.by_lanes ? teams_of(size.each * static_cast<int>(tensor::size_of(dtype))) : 1};
 }
 
-// By a block of 32 lanes for each group of chunks, of which a group takes its own in turn: the sums of 32 columns over
-// all chunks, which are `apart` elements from one to the next. put(column, sum), of `columns` at most.
+// Called by a block with one warp per group of chunks, taken in turn: sums 32 columns over all chunks, which are
+// `apart` elements apart. Calls put(column, sum) for at most `columns` columns.
 constexpr int kMostGroups = 32;
-using ChunkSums = float[kMostGroups][33];  // a column of it is in as many banks as it has rows
+using ChunkSums = float[kMostGroups][33];  // padded to avoid bank conflicts
 template <typename Put>
 __device__ __forceinline__ void join_columns_of_chunks(const float* partial, int chunks, int64_t apart, int columns,
                                                        ChunkSums& sums, const Put& put) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
   const int groups = static_cast<int>(blockDim.x) / 32;
-  constexpr int kTogether = 13;  // loads under way: all, of as many chunks as three times the processors
+  constexpr int kTogether = 13;  // loads in flight: all, for up to three chunks per multiprocessor
   float sum = 0;
   if (lane < columns)
     for (int first = group; first < chunks; first += kTogether * groups) {

@@ -1,5 +1,5 @@
-// The list of the kernels of a device, as its module gives it. The number in the name changes with DeviceRow and what
-// it uses.
+// The list of kernels that a device module exports. Increment the number in the name when DeviceRow or what it uses
+// changes.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What elementwise kernels, sums and moves share beyond common.cuh: fp64 scalars, positions in operands with fewer dims
-// or another order, and words of up to 16 bytes for values that are only moved.
+// Shared by elementwise kernels, sums and moves, in addition to common.cuh: fp64 scalars, positions in operands with
+// fewer dims or another order, and words of up to 16 bytes for moves.
 #pragma once
 
 #include <type_traits>
@@ -9,17 +9,17 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// As dispatch, and fp64: scalars and states of the run.
+// As dispatch(), plus fp64: scalars and states of the run.
 template <typename F>
 void dispatch_wide(std::string_view kind, DType dtype, const F& f) {
   dtype == DType::f64 ? f(double{}) : dispatch(kind, dtype, f);
 }
 
-// In which elements of these types are added.
+// Accumulation type for elements of these types.
 template <typename... T>
 using Sum = std::conditional_t<(std::is_same_v<T, double> || ...), double, float>;
 
-// To odd, so that a second rounding to fewer bits is as good as the only one: as the reference.
+// Rounds to odd, so that a second rounding to fewer bits equals a single rounding, as in the reference.
 __device__ __forceinline__ float round_to_odd(double x) {
   const float nearest = static_cast<float>(x);
   const auto bits = std::bit_cast<uint32_t>(nearest);
@@ -28,7 +28,7 @@ __device__ __forceinline__ float round_to_odd(double x) {
   return std::bit_cast<float>(magnitude > near ? bits + 1 : bits - 1);
 }
 
-// Where `add`, to what is there; rounded once.
+// Stores, or accumulates if `add`; rounds once.
 template <typename T, typename A>
 __device__ __forceinline__ void store(T* to, A value, bool add) {
   if (add) value += static_cast<A>(widen(*to));
@@ -41,8 +41,8 @@ __device__ __forceinline__ void store(T* to, A value, bool add) {
   }
 }
 
-// Division by a number that is known when launched, by a multiplication where the dividend is below 2^31 (Granlund,
-// Montgomery 1994, "Division by invariant integers using multiplication").
+// Division by a launch-time constant, by multiplication if the dividend is below 2^31 (Granlund, Montgomery 1994,
+// "Division by invariant integers using multiplication").
 struct Divisor {
   int64_t by = 1;
   uint32_t multiplier = 1;
@@ -67,7 +67,7 @@ struct Divisor {
 
 constexpr int kMostDims = 6;
 
-// The index of each dim of a point, from its number in row-major order.
+// Decomposes a row-major index into the index of each dim.
 struct Dims {
   int rank = 1;
   Divisor size[kMostDims];
@@ -85,15 +85,14 @@ struct Dims {
   }
 };
 
-// A dim of an output or an operand, and the elements between neighbours along it in each operand of a list, 0 where the
-// operand lacks it.
+// A dim of an output or an operand, with its stride in each operand of a list; 0 if the operand lacks it.
 struct Walked {
   int64_t size = 1;
   std::vector<int64_t> strides = {};
 };
 
-// The dims of `over`, for operands whose dims are among them; neighbours that are one dim for all operands are merged,
-// and there is at least one. InternalError if sizes differ.
+// The dims of `over`, for operands that have a subset of them; merges dims that are contiguous in all operands, and
+// returns at least one. Throws InternalError if sizes differ.
 inline std::vector<Walked> walk(const tensor::Shape& over, const std::vector<tensor::Shape>& operands) {
   std::vector<Walked> dims;
   for (const tensor::Dim& dim : over) {
@@ -120,7 +119,7 @@ inline std::vector<Walked> walk(const tensor::Shape& over, const std::vector<ten
   return dims;
 }
 
-// The widest word, up to 16 bytes, that divides all of these numbers of bytes or addresses.
+// The widest word, up to 16 bytes, that divides all of these byte counts and addresses.
 inline int word_of(std::initializer_list<int64_t> bytes) {
   int64_t bits = 16;
   for (int64_t b : bytes) bits |= b;
@@ -132,7 +131,7 @@ inline int64_t address(const void* p) {
 
 using Word16 = Vec<uint32_t, 4>;
 
-// Calls f with a value of a type of that many bytes.
+// Calls f with a value of a type of that size.
 template <typename F>
 void with_word(int bytes, const F& f) {
   switch (bytes) {

@@ -1,10 +1,10 @@
-// Sums over any dims, and the logarithm of a sum of exponentials over parts.
+// Sums over any dims, and log-sum-exp over parts.
 //
-// Where what is kept stands around what is summed, x is [above rows columns] and y [above columns]. Where nothing is
-// above, as of the gradient of a bias, rows are taken in turn, as a norm's gradient does, with its bits (RowTurns; not
-// of fp64, of columns of a wider x, or of so many that no norm holds a row). Else few rows are added by a thread for
-// each output, many by blocks that each have a slice of them. Blocks leave fp32 (fp64) sums in the workspace, which a
-// second kernel joins. Which rows are whose depends on the shapes alone, so that sums do not depend on the device.
+// If the kept dims enclose the summed ones, x is [above rows columns] and y [above columns]. If above = 1, as for bias
+// gradients, rows are taken in turn as in norm gradients, with the same bits (RowTurns; not for fp64, for columns of a
+// wider x, or for more columns than a norm holds). Otherwise few rows are summed by one thread per output, and many by
+// blocks with a slice each. Blocks leave fp32 (fp64) sums in the workspace, which a second kernel adds. The assignment
+// of rows depends only on the shapes, so that sums do not depend on the device.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/row_teams.h"
 #include "kintsugi/kernels/gpu/strides.h"
@@ -13,26 +13,26 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocks = kProcessors * 4;  // as many as a large device runs at one time
+constexpr int64_t kBlocks = kProcessors * 4;  // as many as a large device runs concurrently
 
 enum class SumPath { few_rows, in_turn, columns, short_rows, long_rows, any };
 
 struct SumPlan {
   SumPath path = SumPath::any;
   int64_t above = 1, rows = 1, columns = 1;
-  int64_t step = 1;               // elements from a row to the next: as many as columns, or those of a wider x
-  int64_t slices = 1, slice = 1;  // of the rows, and the rows of one
-  int teams = 1;                  // of a slice, in_turn
+  int64_t step = 1;               // row stride in elements: the number of columns, or of those of a wider x
+  int64_t slices = 1, slice = 1;  // number of slices of the rows, and rows per slice
+  int teams = 1;                  // per slice, in_turn
 };
 
-// Threads of a block that stand side by side along the columns, each with n of them.
+// Adjacent threads along the columns, each with n of them.
 int threads_across(int64_t columns, int n) {
   int across = 1;
   while (across < 32 && static_cast<int64_t>(across) * n < columns) across *= 2;
   return across;
 }
 
-// Where y has some columns of x alone (the attribute "first"), x with those.
+// If y has only some columns of x (the attribute "first"), x restricted to those.
 tensor::Shape narrow(const tensor::Shape& x, const tensor::Shape& y, const tensor::Attributes& attributes) {
   if (!attributes.has("first")) return x;
   std::vector<tensor::Dim> dims = x.dims();
@@ -45,7 +45,7 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attr
   const bool wider = attributes.has("first");
   base::require(!wider || y.shape.rank() == 1, "sum", "columns of {} to {}", to_string(x.shape), to_string(y.shape));
   SumPlan plan;
-  // Each dim is kept (it has a stride in y) or summed.
+  // Each dim is either kept (it has a stride in y) or summed.
   const auto kept = [&](size_t d) { return dims[d].strides[0] != 0; };
   const auto dense = [&](size_t d) { return dims[d].strides[0] == 1; };
   const size_t n = dims.size();
@@ -69,7 +69,7 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attr
     plan.path = SumPath::in_turn, plan.slices = turns.chunks, plan.teams = turns.teams;
     return plan;
   }
-  int64_t most = 1, want = 1;  // slices
+  int64_t most = 1, want = 1;  // number of slices
   const int wide = static_cast<int>(16 / tensor::size_of(x.dtype));
   if (plan.columns == 1 && !wider && plan.rows <= 1024) {
     plan.path = SumPath::short_rows;
@@ -91,7 +91,7 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attr
   return plan;
 }
 
-// Where sums go: to y, or to the workspace if there are several slices.
+// Destination of sums: y, or the workspace if there are several slices.
 template <typename A>
 struct SumOut {
   A* partial = nullptr;  // [slices outputs]
@@ -120,7 +120,7 @@ struct SumOut {
   }
 };
 
-// Adds vectors at `at`, at + stride, ... : `count` of them, four loads at a time.
+// Adds `count` vectors at `at`, at + stride, ..., four loads at a time.
 template <typename A, typename X, int N>
 __device__ __forceinline__ void add_vectors(A (&sum)[N], const X* at, int64_t stride, int64_t count) {
   constexpr int kTogether = 4;
@@ -137,7 +137,7 @@ __device__ __forceinline__ void add_vectors(A (&sum)[N], const X* at, int64_t st
   }
 }
 
-// A thread for N outputs.
+// One thread per N outputs.
 template <typename X, typename Y, int N>
 __global__ void __launch_bounds__(kPieceThreads)
     sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t step, int64_t pieces, bool add) {
@@ -154,8 +154,8 @@ __global__ void __launch_bounds__(kPieceThreads)
   }
 }
 
-// A block for some columns of one chunk, 32 lanes with N columns each for a team, so that its teams are side by side.
-// Rows are on their way to shared memory where they can be read 16 bytes at a time.
+// A block processes some columns of one chunk, with one warp of N columns per lane for each team. Rows are prefetched
+// into shared memory if they can be read 16 bytes at a time.
 template <int N, int kTeams>
 struct TeamsOfBlock {
   static constexpr int kMost = kTeams > 1 ? 32 * kTeams : 256;  // threads
@@ -223,8 +223,8 @@ __global__ void __launch_bounds__(32 * kMostGroups)
                          [&](int i, float sum) { out.write(first + i, sum); });
 }
 
-// A block for some columns of one slice, `wide` of them for all: threads side by side have N columns each, and those
-// behind them other rows.
+// A block processes some columns of one slice, `wide` of all: `across` adjacent threads have N columns each, and
+// further threads other rows.
 template <typename X, typename A, int N>
 __global__ void __launch_bounds__(kThreads, 4) sum_columns(const X* x, SumOut<A> out, SumPlan s, int across, int wide) {
   __shared__ A scratch[kThreads * N];
@@ -248,14 +248,14 @@ __global__ void __launch_bounds__(kThreads, 4) sum_columns(const X* x, SumOut<A>
     GPU_UNROLL
     for (int i = 0; i < N; ++i) scratch[i * kThreads + thread] += scratch[i * kThreads + thread + half * across];
   }
-  // What this thread reads now it has written itself.
+  // From here each thread reads only what it has written itself.
   if (group != 0 || v >= vectors) return;
   GPU_UNROLL
   for (int i = 0; i < N; ++i)
     out.write_slice(slice, s.above * s.columns, above * s.columns + v * N + i, scratch[i * kThreads + thread]);
 }
 
-// 32 lanes for each row.
+// 32 lanes per row.
 template <typename X, typename A>
 __global__ void __launch_bounds__(kThreads) sum_short_rows(const X* x, SumOut<A> out, int64_t rows, int64_t width) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(kThreads) sum_short_rows(const X* x, SumOut<A>
   if (row < rows && lane == 0) out.write(row, sum);
 }
 
-// A block for a slice of one row. `wide`: the elements of a row that are read as vectors, the others are behind them.
+// One block per slice of a row. `wide`: number of elements read as vectors; the rest follow.
 template <typename X, typename A, int N>
 __global__ void __launch_bounds__(kThreads) sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide) {
   __shared__ A scratch[32];
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(kThreads) sum_long_rows(const X* x, SumOut<A> 
   if (thread == 0) out.write_slice(slice, s.above, row, all);
 }
 
-// y = the sums of the slices; a block for 32 outputs. partial: [slices outputs]
+// y = sums over the slices; one block per 32 outputs. partial: [slices outputs]
 constexpr int kJoinGroups = 32;
 template <typename A>
 __global__ void __launch_bounds__(32 * kJoinGroups)
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(32 * kJoinGroups)
   if (group == 0 && at < outputs) out.write(at, scratch[thread]);
 }
 
-// The dims of y and those that it lacks, each with the elements between neighbours in x.
+// The dims of y and those that it lacks, with their strides in x.
 struct AnyDims {
   Dims kept, summed;
   int64_t kept_strides[kMostDims] = {}, summed_strides[kMostDims] = {};
@@ -328,7 +328,7 @@ __device__ __forceinline__ int64_t place_of(const Dims& dims, const int64_t (&st
   return place;
 }
 
-// 32 lanes for each output.
+// 32 lanes per output.
 template <typename X, typename A>
 __global__ void __launch_bounds__(kThreads)
     sum_any(const X* x, SumOut<A> out, AnyDims dims, int64_t outputs, int64_t count) {
@@ -415,7 +415,7 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
   if (plan.slices > 1) out.partial = reinterpret_cast<A*>(call.workspace.data());
   const auto blocks = [](int64_t count) { return dim3(static_cast<unsigned>(count)); };
   constexpr int kN = kWide<X>;
-  // Slices are joined by a kernel that may begin meanwhile.
+  // Slices are added by a kernel that may overlap.
   const int64_t outputs = plan.above * plan.columns;
   const auto begin = [&](dim3 grid, auto kernel, auto... arguments) {
     if (plan.slices == 1) return launch(*call.stream, grid, dim3(kThreads), 0, kernel, arguments...);
@@ -455,7 +455,7 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
                      join_slices<A>, out.partial, out, plan.slices, outputs);
 }
 
-// y = log(sum of exp(x)) over the parts. x: [parts columns], y: [columns]. A NaN stays one; nothing but -infinity gives
+// y = log(sum of exp(x)) over the parts. x: [parts columns], y: [columns]. Propagates NaN; only -infinity gives
 // -infinity.
 template <typename T>
 __global__ void __launch_bounds__(kPieceThreads)

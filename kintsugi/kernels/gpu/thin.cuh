@@ -1,10 +1,9 @@
-// Products of few rows, c [m n] = a [m k] b [k n], which take as long as reading b: every element of b is read once, 16
-// bytes at a time and many loads at once, and multiplied with all rows of a. Of 16 bits the matrix unit multiplies
-// (thin_tiles.h), on devices that have clusters and much shared memory, else the other arithmetic (thin_columns.h).
-// Sums are taken in an order that depends on the sizes of the products of a launch alone, and on which of the two it
-// is.
+// Matrix products with few rows, c [m n] = a [m k] b [k n], bound by reading b: every element of b is read once, 16
+// bytes at a time with many loads in flight, and multiplied with all rows of a. 16-bit types use tensor cores
+// (thin_tiles.h) on devices with clusters and large shared memory; otherwise FMAs (thin_columns.h). The order of sums
+// depends only on the sizes of the products of a launch, and on which of the two is used.
 //
-// Weights are read before the kernel that makes a has ended (device/gpu.h, launch_overlapping).
+// Weights are read before the kernel that produces a has finished (device/gpu.h, launch_overlapping).
 #include <span>
 
 #include "kintsugi/kernels/gpu/thin_columns.h"
@@ -13,10 +12,10 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 4;     // loads of b that a thread of thin_rows has under way
-constexpr int kMostLoads = 256;  // of b by a thread: more are better done by a library, which cuts k
+constexpr int kTogether = 4;     // loads of b in flight per thread of thin_rows
+constexpr int kMostLoads = 256;  // of b per thread: beyond that use a library, which splits k
 
-// b is stored [n k]: 32 lanes for each column of c.
+// b is stored [n k]: one warp per column of c.
 constexpr int kThreads = 256;
 template <typename T, int kM>
 __global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, bool early) {
@@ -61,10 +60,10 @@ __global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, b
       put_any_result<T>(g, r, column, sums.at[r], {bias_at(g, r, column), kept_at(g, r, column)});
 }
 
-constexpr size_t kOfItsOwn = 10 * 1024;  // shared memory of a size known when a kernel is compiled
+constexpr size_t kOfItsOwn = 10 * 1024;  // bound on static shared memory
 
-// A launch of some products by a kernel: false if a block had too much shared memory. `of_each`: the blocks of a
-// product.
+// Launches several products by one kernel; false if a block would need too much shared memory. `of_each`: number of
+// blocks of a product.
 template <typename F>
 bool launch_products(Products& p, std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream,
                      unsigned cluster, int threads, size_t shared, void (*kernel)(Products), const F& of_each) {
@@ -142,7 +141,7 @@ bool launch_across(std::span<const Gemm> all, const NormWithin* norm, device::St
   for (const Gemm& g : all)
     if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
   if constexpr (sizeof(T) == 2 && kCopiesBeside) {  // only such devices have clusters
-    // Those of generation 12.0 have clusters, and too little shared memory.
+    // Compute capability 12.0 has clusters, but too little shared memory.
     if (has_clusters(thin_tiles<T, kM, false>) && kOfOneBlock + kOfItsOwn <= most_shared())
       return launch_tiles<T, kM>(all, norm, stream);
   }

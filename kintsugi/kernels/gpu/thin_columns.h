@@ -1,15 +1,15 @@
-// Products of few rows by multiplications and additions, c [m n] = a [m k] b [k n]: of fp32, and of 16 bits where the
-// device has no clusters. Of a block, `across` threads side by side have N columns each, those behind them other rows
-// of b. A thread copies what it reads to places of its own in shared memory, kAhead loads ahead of where it multiplies.
+// Matrix products with few rows by FMAs, c [m n] = a [m k] b [k n]: for fp32, and for 16 bits if the device has no
+// clusters. In a block, `across` adjacent threads have N columns each, and further threads other rows of b. A thread
+// copies what it reads to its own shared memory, kAhead loads ahead.
 #pragma once
 
 #include "kintsugi/kernels/gpu/thin_products.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
-constexpr int kMostAcross = 8;  // threads of a block that are side by side
+constexpr int kMostAcross = 8;  // maximum number of adjacent threads along columns
 constexpr int kAhead = kCopiesBeside ? 6 : 2;
-template <int kM>  // threads of a block, at most
+template <int kM>  // maximum block size
 constexpr int kMostThin = kM <= 2 ? 512 : 256;
 
 template <typename T, int kM, bool kNorm>
@@ -18,13 +18,13 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   GPU_DYNAMIC_SHARED(unsigned char, shared);
   __shared__ float parts[kWarps][kM * kMostAcross * N];
   const OfProducts own = own_product(p.end);
-  const Gemm& g = p.at[own.product];  // to which no function within this one refers: compilers for AMD would copy it
+  const Gemm& g = p.at[own.product];  // not captured by any function: compilers for AMD would copy it
   const int side = p.across[own.product], across = 1 << side, columns = across * N;
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
   const int width = static_cast<int>(g.n), begin = static_cast<int>(blockIdx.x - own.before) * columns;
   const int column = begin + (thread & (across - 1)) * N, groups = threads >> side;
-  const int depth = column < width ? static_cast<int>(g.k) : 0;  // nothing, where b has no columns for this thread
-  int k = thread >> side;                                        // that it multiplies next
+  const int depth = column < width ? static_cast<int>(g.k) : 0;  // 0 if b has no columns for this thread
+  int k = thread >> side;                                        // next row to multiply
   const T* from = static_cast<const T*>(g.b.data) + k * g.b.step + column;
   const int64_t stride = groups * g.b.step;
   unsigned char* const ring = shared + 16 * thread;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   if constexpr (kNorm) p.norm.ask_for_weights<T, kM>(weights);
   GPU_UNROLL
   for (int t = 0; t < kAhead; ++t) load(t, k + t * groups);
-  // Of c, where this thread puts a sum.
+  // Position in c of this thread's sum.
   const int own_row = (thread / N) >> side, own_column = begin + (thread & (columns - 1));
   const bool owns = own_row < kM && own_row < g.m && own_column < width;
   Added added = {};
@@ -98,16 +98,16 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   }
 }
 
-// The threads of a block, and those side by side: the shorter the rows of b, the fewer are side by side, so that there
-// are blocks for most processors of a large device, but runs of 64 bytes, as memory has them, unless there would be
-// very few.
+// Block size, and adjacent threads along columns: fewer for shorter rows of b, so that there are blocks for most
+// multiprocessors of a large device, but with reads of 64 contiguous bytes, the memory's granularity, unless there
+// would be very few blocks.
 struct ColumnBlock {
   int threads, across;
 };
 template <int kM>
 ColumnBlock column_block(const Gemm& g, int64_t wide) {
   constexpr int64_t kEnough = kProcessors * 3 / 4;  // blocks
-  const int64_t runs = g.n / wide;                  // of 16 bytes, in a row of b
+  const int64_t runs = g.n / wide;                  // of 16 bytes, per row of b
   ColumnBlock b = {std::min(g.k >= 1024 ? 512 : 256, kMostThin<kM>), 8};
   if (runs < 8 * kEnough) b.across = 4;
   if (runs <= kProcessors) b.across = 2;

@@ -1,4 +1,4 @@
-// What kernels of products of few rows share: products that are one launch, and what is done with their sums.
+// Shared by matrix products with few rows: several products in one launch, and the epilogue of their sums.
 #pragma once
 
 #include <bit>
@@ -11,20 +11,20 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Products that read the same a, of m, k and types that are the same. Each has blocks of its own.
+// Products that read the same a, with equal m, k and types. Each has its own blocks.
 struct Products {
   Gemm at[kMostProducts];
-  unsigned end[kMostProducts];  // blocks of it and of those before it
-  int across[kMostProducts];    // of thin_columns: threads of a block that are side by side, as a power of two
-  int cuts;                     // of thin_tiles: blocks of a cluster, which share columns, as a power of two
-  int of_cut;                   // rows of b of each
-  unsigned a_at, slices_at;     // in shared memory, in bytes
-  bool early;                   // b and the biases may be read before the kernel before has ended
-  bool wide_a;                  // rows of a begin at multiples of 16 bytes
-  NormWithin norm;              // which makes a, where the kernel has one
+  unsigned end[kMostProducts];  // number of blocks up to and including this product
+  int across[kMostProducts];    // thin_columns: log2 of adjacent threads along columns
+  int cuts;                     // thin_tiles: log2 of blocks per cluster, which share columns
+  int of_cut;                   // rows of b per block
+  unsigned a_at, slices_at;     // offsets in shared memory, in bytes
+  bool early;                   // b and biases may be read before the preceding kernel has finished
+  bool wide_a;                  // rows of a are aligned to 16 bytes
+  NormWithin norm;              // produces a, if fused
 };
 
-// Which product this block is of, and the blocks of those before it.
+// The product that this block belongs to, and the number of blocks before it.
 struct OfProducts {
   int product = 0;
   unsigned before = 0;
@@ -37,7 +37,7 @@ __device__ __forceinline__ OfProducts own_product(const unsigned (&end)[kMostPro
   return own;
 }
 
-// An element as it is in memory, 0 without any: nothing waits for it before it is widened.
+// An element in storage format, 0 if absent; its use is delayed until it is widened.
 __device__ __forceinline__ uint32_t bits_at(const void* x, DType dtype, int64_t i) {
   if (x == nullptr) return 0;
   return dtype == DType::f32 ? static_cast<const uint32_t*>(x)[i] : static_cast<const uint16_t*>(x)[i];
@@ -46,7 +46,7 @@ __device__ __forceinline__ float widen_bits(uint32_t bits, DType dtype) {
   const auto half = static_cast<uint16_t>(bits);
   return dtype == DType::f32 ? std::bit_cast<float>(bits) : dtype == DType::bf16 ? widen(bf16{half}) : widen(f16{half});
 }
-// What is added to a sum: its bias, and what c holds where it is kept.
+// Terms added to a sum: the bias, and the old value of c if accumulating.
 struct Added {
   uint32_t bias, kept;
 };
@@ -57,7 +57,7 @@ __device__ __forceinline__ uint32_t kept_at(const Gemm& g, int64_t row, int64_t 
   return bits_at(g.accumulate ? g.c : nullptr, g.c_dtype, row * g.c_step + column);
 }
 
-// As c, and the epilogue of what was stored there, which is not read back.
+// Stores c, and the epilogue of the stored value without reading it back.
 template <typename C>
 __device__ __forceinline__ void put_result(const Gemm& g, int64_t at, float sum) {
   const C made = narrow<C>(sum);
@@ -79,7 +79,7 @@ __device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64
   g.c_dtype == DType::f32 ? put_result<float>(g, at, sum) : put_result<T>(g, at, sum);
 }
 
-// What a product reads that the kernel before it seldom makes, and all that it writes.
+// Memory that a product reads and the preceding kernel rarely writes, and everything it writes.
 inline device::Stream::Bytes bytes_of_b(const Gemm& g) {
   const int64_t rows = g.b.transposed ? g.n : g.k, columns = g.b.transposed ? g.k : g.n;
   return bytes_at(g.b.data, ((rows - 1) * g.b.step + columns) * tensor::size_of(g.dtype));

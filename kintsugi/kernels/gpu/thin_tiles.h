@@ -1,11 +1,10 @@
-// Products of few rows in 16 bits by the matrix unit, c [m n] = a [m k] b [k n]: by arithmetic of its own a processor
-// multiplies no faster than it reads. A block has 64 columns of c, and all of k, or where there would be few blocks a
-// part of it; the blocks of a cluster then have the others, and the first adds up. A warp takes every eighth tile of 16
-// rows of b, copies it to a place of its own in shared memory, kTilesAhead tiles ahead of where it multiplies, and has
-// its columns as the rows of the unit's left operand, and the rows of a as the columns of the right one.
+// Matrix products with few rows in 16 bits on tensor cores, c [m n] = a [m k] b [k n]: with FMAs a multiprocessor would
+// be bound by arithmetic. A block computes 64 columns of c over all of k, or, if there would be few blocks, over part
+// of it; the blocks of a cluster then cover the rest, and the first adds up. A warp takes every eighth tile of 16 rows
+// of b, copies it to its own shared memory kTilesAhead tiles ahead, and uses its columns as the rows of the left
+// operand, and the rows of a as the columns of the right operand.
 //
-// The next kernel begins when all has been asked for: what it asks for then is on its way while this one ends and that
-// one waits.
+// The next kernel starts once everything has been requested: its requests are then in flight while this one finishes.
 #pragma once
 
 #include "kintsugi/kernels/gpu/thin_products.h"
@@ -15,12 +14,12 @@ namespace kintsugi::KINTSUGI_GPU {
 constexpr int kTileColumns = 64, kTileRows = 16, kTileWarps = 8, kTileThreads = 32 * kTileWarps;
 constexpr int kTilesAhead = 6;
 constexpr int kTileBytes = kTileRows * kTileColumns * 2;
-// Of shared memory a block asks for so much that a processor has room for one: where two were on one, and others had
-// none, this took a fifteenth longer.
+// A block requests enough shared memory that only one fits on a multiprocessor: with two on some and none on others, it
+// took a fifteenth longer.
 constexpr size_t kOfOneBlock = 116 * 1024;
 constexpr int kTileRing = kTileWarps * kTilesAhead * kTileBytes;
 
-// Rows of a to shared memory, from `begin` on, with zeros behind them to a whole run.
+// Copies rows of a to shared memory, from `begin` on, zero-padded to a whole run.
 template <typename T, int kM>
 __device__ __forceinline__ void stage_rows(T* to, int step, const Gemm& g, int begin, int depth, bool wide) {
   constexpr int kRun = kWide<T>;
@@ -56,12 +55,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
   const int block = static_cast<int>(blockIdx.x - own.before), cuts = 1 << p.cuts, cut = block & (cuts - 1);
   const int width = static_cast<int>(g.n), begin = (block >> p.cuts) * kTileColumns, rows = static_cast<int>(g.m);
   const int top = cut * p.of_cut, depth = std::min(static_cast<int>(g.k) - top, p.of_cut);
-  // Of a tile a lane copies one run of every fourth row. Behind the last column is that run again, for no result.
+  // A lane copies one run of every fourth row of a tile. Beyond the last column it repeats the last run, whose results
+  // are unused.
   const int column = std::min(begin + lane % 8 * kRun, width - kRun);
   const T* from = static_cast<const T*>(g.b.data) + (top + warp * kTileRows + lane / 8) * g.b.step + column;
   const int64_t stride = kTurn * g.b.step;
   unsigned char* const ring = shared + warp * kTilesAhead * kTileBytes;
-  // Run c of row r stands at c ^ (r % 8), so that no two rows of 8 x 8 elements share banks.
+  // Run c of row r is stored at c ^ (r % 8), so that rows of 8 x 8 elements have no bank conflicts.
   const auto place = [](int row, int run) { return 16 * (8 * row + ((run ^ row) & 7)); };
   const auto load = [&](int slot, int first) {
     if (first < depth) {
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
     copy_async_commit();
     from += stride;
   };
-  int at = warp * kTileRows;  // where the tile begins that this warp multiplies next
+  int at = warp * kTileRows;  // beginning of the tile that this warp multiplies next
 
   T* const a = reinterpret_cast<T*>(shared + p.a_at);
   auto* const weights = reinterpret_cast<unsigned char*>(a + kM * p.norm.width);
@@ -99,13 +99,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
     normalize_within<T, kM, kTilesAhead>(p.norm, a, weights);
   else
     stage_rows<T, kM>(a, step, g, top, depth, p.wide_a);
-  // The word of a that this lane has of the first 16 rows of b, if any.
+  // This lane's word of a for the first 16 rows of b, if any.
   const T* const of_a = a + lane / 4 * step + lane % 4 * 2 + (kNorm ? top : 0);
 
   float sums[kTileColumns / 16][4] = {};
   for (int slot = 0; at < depth; at += kTurn) {
     copy_async_wait<kTilesAhead - 1>();
-    warp_barrier();  // the unit's instructions gather the lanes, but say nothing of what others have copied
+    warp_barrier();  // tensor core instructions converge the lanes, but do not order others' copies
     uint32_t right[2] = {};
     if (lane / 4 < kM && lane / 4 < rows) {
       right[0] = *reinterpret_cast<const uint32_t*>(of_a + at);
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
       load_matrices<true>(left, ring + slot * kTileBytes + place(lane % 8 + lane / 16 * 8, 2 * j + lane / 8 % 2));
       mma_16x8x16<T>(sums[j], left, right);
     }
-    warp_barrier();  // nor that others have read
+    warp_barrier();  // nor others' reads
     const int next = at + kTilesAhead * kTurn;
     load(slot, next);
     if (next + kTurn >= depth) let_next_begin();
@@ -147,8 +147,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
   put_any_result<T>(g, own_row, own_column, sum, added);
 }
 
-// The blocks that share columns: as many as the processors of a large device have room for, one each, but none with
-// fewer rows of b than its warps have tiles.
+// The blocks that share columns: one block per multiprocessor of a large device, but none with fewer rows of b than its
+// warps have tiles.
 inline int cuts_of_tiles(int64_t tiles, int64_t k) {
   constexpr int kMostCuts = 8;
   int cuts = 1;

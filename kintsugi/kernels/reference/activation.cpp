@@ -19,7 +19,7 @@ double gelu_slope(double x) {
   return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
 }
 
-// The approximation of the same paper: 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+// The tanh approximation of the same paper: 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
 const double kRoot = std::sqrt(2 / std::numbers::pi);
 
 double gelu_tanh_value(double x) {

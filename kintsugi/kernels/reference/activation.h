@@ -1,4 +1,4 @@
-// The activations: value and slope of each, by name.
+// Activation functions: value and derivative (slope), by name.
 #pragma once
 
 #include <string_view>
@@ -13,10 +13,10 @@ struct Activation {
   double (*slope)(double);
 };
 
-// "gelu" (with the error function), "gelu_tanh", "silu", "relu", "relu2" or "tanh"; InternalError for another.
+// "gelu" (erf form), "gelu_tanh", "silu", "relu", "relu2" or "tanh"; throws InternalError for others.
 const Activation& activation(std::string_view name);
 
-// Of an operation "gelu", "gelu_grad", "silu" ... with these attributes, of which GELU has a "form".
+// The activation of an operation "gelu", "gelu_grad", "silu" ... with these attributes; GELU has a "form".
 const Activation& activation_of(std::string_view operation, const tensor::Attributes& attributes);
 
 // y = value(x) and dx = slope(x) * dy, element by element.

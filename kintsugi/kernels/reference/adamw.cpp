@@ -31,7 +31,7 @@ void adamw(const KernelCall& call) {
   store(call, Out::kM, m);
   store(call, Out::kV, v);
   if (call.outs[Out::kWeight].data)
-    store(call, Out::kWeight, load(call.outs[Out::kW]));  // of the master as it is stored
+    store(call, Out::kWeight, load(call.outs[Out::kW]));  // rounded from the master as stored
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What attention and its gradient share: the operands, what is visible, and the way through the queries.
+// Shared by attention and its gradient: operands, visibility, and iteration over queries.
 // q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], starts: [batch seq], key_starts:
 // [batch key_seq], sinks: [kv_heads group]
 struct Setting {
-  using In = AttentionIn;  // the first operands of the gradient too
+  using In = AttentionIn;  // also the first operands of the gradient
 
   explicit Setting(const KernelCall& call)
       : q(load(call.ins[In::kQ])),
@@ -66,9 +66,9 @@ struct Setting {
       last[row] = std::min(last[row], query + window - 1);
     }
     for (size_t row = 0; row < position.size(); ++row) {
-      if (position[row] < 0) last[row] = -1;  // padding sees nothing
+      if (position[row] < 0) last[row] = -1;  // padding sees no key
     }
-    // A sink stands beside the first key of all, so that keys which are taken piece by piece have it once.
+    // A sink belongs to the first key of all, so that keys processed piece by piece have it once.
     if (const View& view = call.ins[In::kSinks]; view.data && std::count(key_of.begin(), key_of.end(), 0) > 0) {
       sinks = load(view);
       sink_of = offsets(rows, view.shape());
@@ -94,16 +94,16 @@ struct Setting {
     return softcap > 0 ? softcap * std::tanh(dot * scale / softcap) : dot * scale;
   }
 
-  // The derivative of a score with respect to what it is before it is capped.
+  // The derivative of capping a score.
   double slope(double score) const { return softcap > 0 ? 1 - score * score / (softcap * softcap) : 1; }
 
-  // The sink's logit; -infinity where a row has none.
+  // The sink's logit; -infinity if a row has none.
   double sink(int64_t row) const {
     const auto i = static_cast<size_t>(row);
     return sinks.empty() || position[i] < 0 ? -kInfinity : sinks[static_cast<size_t>(sink_of[i])];
   }
 
-  // Dropout's factor of a visible pair.
+  // Dropout factor of a visible pair.
   double kept(int64_t row, int64_t t) const {
     return mask(position[static_cast<size_t>(row)] * whole_keys + key_of[static_cast<size_t>(t)]);
   }
@@ -116,11 +116,11 @@ struct Setting {
   int64_t whole_keys;
   DropoutMask mask;
   Shape rows;                                        // [batch seq kv_heads group]
-  std::vector<int64_t> key_begin;                    // where the first key of a row's head stands in k and v
+  std::vector<int64_t> key_begin;                    // offset of the first key of a row's head in k and v
   std::vector<int64_t> position;                     // of a row in the whole
-  std::vector<int64_t> first, last;                  // the global indices of the keys that a row may see
+  std::vector<int64_t> first, last;                  // global indices of the keys that a row may see
   std::vector<int64_t> start;                        // of a row
-  std::vector<int64_t> key_starts, key_start_begin;  // where those of a row's batch begin
+  std::vector<int64_t> key_starts, key_start_begin;  // offset for a row's batch
   int64_t key_start_stride = 0;
   std::vector<double> sinks;
   std::vector<int64_t> sink_of;  // of a row
@@ -157,8 +157,8 @@ void attention(const KernelCall& call) {
   store(call, AttentionOut::kLse, lse);
 }
 
-// With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D). The value of a
-// sink is 0: its dscore is -p D.
+// With D = sum of do * o over a row and m the dropout factor: dv = m p do, dscore = p (m (do.v) - D). A sink has value
+// 0: its dscore is -p D.
 void attention_grad(const KernelCall& call) {
   using In = AttentionGradIn;
   using Out = AttentionGradOut;
@@ -189,7 +189,8 @@ void attention_grad(const KernelCall& call) {
       }
     }
   }
-  if (call.outs.size() > Out::kDqkv && call.outs[Out::kDqkv].data) {  // side by side, batch and seq first in all
+  if (call.outs.size() > Out::kDqkv &&
+      call.outs[Out::kDqkv].data) {  // adjacent columns, with batch and seq first in all
     std::vector<double> all;
     const auto count = static_cast<size_t>(s.q_shape.size("batch") * s.q_shape.size("seq"));
     for (size_t row = 0; row < count; ++row)

@@ -14,7 +14,7 @@ void attention_join(const KernelCall& call) {
   const size_t head_dim = static_cast<size_t>(width(call.ins[In::kOA].shape()));
   for (size_t row = 0; row < lse.size(); ++row) {
     const double a = lse[row], b = lse_b[row], top = std::max(a, b);
-    if (std::isinf(top) && top < 0) continue;  // no keys on either side: zeros stay
+    if (std::isinf(top) && top < 0) continue;  // no keys on either side: remains zero
     lse[row] = top + std::log(std::exp(a - top) + std::exp(b - top));
     const double share_a = std::exp(a - lse[row]), share_b = std::exp(b - lse[row]);
     for (size_t i = row * head_dim; i < (row + 1) * head_dim; ++i) o[i] = o[i] * share_a + o_b[i] * share_b;

@@ -8,7 +8,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Of each channel.
+// Per channel.
 struct Moments {
   std::vector<double> mean, variance;  // biased
 };

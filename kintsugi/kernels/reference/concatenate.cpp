@@ -4,7 +4,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Where the first of the attribute's names is in the first operand.
+// The offset of the attribute's first name in the first operand.
 size_t axis_of(const KernelCall& call) {
   return static_cast<size_t>(call.ins[0].shape().find(tensor::words(call.attributes.text("whole"))[0]));
 }

@@ -6,7 +6,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// The product, rounded where it would be stored, then the operation behind it.
+// The product, rounded as if stored, then its epilogue.
 void store_activated(const KernelCall& call, const std::string& operation, const std::vector<double>& product) {
   const Activation& activation = activation_of(operation, call.attributes);
   const size_t at = call.outs[ContractOut::kX].data ? ContractOut::kX : ContractOut::kY;
@@ -23,7 +23,7 @@ void store_activated(const KernelCall& call, const std::string& operation, const
 
 }  // namespace
 
-// y: the dims of the product that are kept; `summed`: those of a and b that y lacks.
+// y: the kept dims; `summed`: those of a and b that y lacks.
 void contract(const KernelCall& call) {
   const View &a_view = call.ins[ContractIn::kA], &bias_view = call.ins[ContractIn::kBias];
   const Shape& kept = call.outs[0].shape();

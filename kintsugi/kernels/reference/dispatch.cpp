@@ -6,7 +6,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Calls f(position in [batch seq choice], row of x, row of y) for every slot that the local block of y has.
+// Calls f(position in [batch seq choice], row of x, row of y) for every slot in the local block of y.
 template <typename F>
 void for_slots(const KernelCall& call, const Shape& y, const View& slots_view, const F& f) {
   const std::vector<int64_t> slots = load_integers(slots_view);

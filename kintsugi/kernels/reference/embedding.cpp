@@ -11,7 +11,7 @@ void embedding(const KernelCall& call) {
   const std::vector<int64_t> place = positions_in_whole(call, call.ins[0].shape());
   std::vector<double> y;  // [batch seq embed]
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const int64_t row = place[i] < 0 ? -1 : at_or_absent(row_of, tokens[i]);  // at padding a token is ignored
+    const int64_t row = place[i] < 0 ? -1 : at_or_absent(row_of, tokens[i]);  // tokens at padding are ignored
     for (int64_t e = 0; e < embed; ++e) y.push_back(row < 0 ? 0.0 : table[static_cast<size_t>(row * embed + e)]);
   }
   store(call, 0, y);

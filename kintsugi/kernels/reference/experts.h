@@ -1,4 +1,4 @@
-// The reference kernels of experts; see reference.h.
+// Reference kernels of mixture-of-experts operations; see reference.h.
 #pragma once
 
 #include "kintsugi/kernels/expert_operands.h"

@@ -6,7 +6,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Where position 0 of the whole seq is in this block, or -1.
+// Local index of position 0 of the whole seq, or -1.
 int64_t first_of(const KernelCall& call) {
   return at_or_absent(local_of_global(call.index("seq")), 0);
 }

@@ -1,4 +1,4 @@
-// Operations on rows of different texts, each at a position of its own (ops/generate_at.cpp).
+// Operations on rows of different texts, each at its own position (ops/generate_at.cpp).
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// For tests: a gradient kernel against central differences of its forward kernel, in fp64. The code is in
-// gradient_check_test.cpp, since only tests know GoogleTest.
+// For tests: compares a gradient kernel with central differences of its forward kernel, in fp64. Implemented in
+// gradient_check_test.cpp, since only tests depend on GoogleTest.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@ using test::Tensor;
 
 struct GradientCheck {
   test::Trial forward;                  // the operation
-  std::vector<Tensor> ins;              // its inputs that are present; the floating ones in fp64
+  std::vector<Tensor> ins;              // its inputs that are present; floating-point ones in fp64
   std::vector<tensor::Type> outs;       // its outputs
-  std::vector<size_t> with_respect_to;  // the inputs that have a gradient
-  // The gradients of those inputs, from (inputs, outputs, cotangent of each output).
+  std::vector<size_t> with_respect_to;  // inputs to differentiate
+  // Computes the gradients of those inputs from (inputs, outputs, cotangents of outputs).
   std::function<std::vector<Tensor>(std::vector<Tensor>&, std::vector<Tensor>&, std::vector<Tensor>&)> gradients = {};
   size_t num_cotangents = 8;  // outputs from there on have none
-  uint32_t absent = 0;        // inputs that are absent, by position
+  uint32_t absent = 0;        // mask of absent inputs, by position
 };
 
-// The sum of every output weighted by a random cotangent, differentiated with respect to every element.
+// Differentiates the sum of all outputs, weighted by random cotangents, with respect to every element.
 void check_gradient(GradientCheck check);
 
-// Those that are present at their positions, null where one is absent.
+// Those present, at their positions; null if absent.
 std::vector<Tensor*> pointers(std::vector<Tensor>& there, uint32_t absent = 0);
 
 // Runs one kernel of the reference set.

@@ -6,7 +6,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Calls f(element, sample, channel, group) for each element of x that is not at padding of its channels.
+// Calls f(element, sample, channel, group) for each element of x that is not padding of its channels.
 template <typename F>
 void for_each_grouped(const KernelCall& call, const Shape& x, const F& f) {
   const int64_t channels = width(x), samples = x[0].size, each = samples == 0 ? 0 : x.elements() / samples;

@@ -3,8 +3,8 @@
 
 namespace kintsugi::kernels::reference {
 
-// y: the dims of the product that are kept; `summed`: those of a and b that y lacks. A point of both is one of
-// [batch expert slot], which counts only if the slot is filled.
+// y: the kept dims; `summed`: those of a and b that y lacks. A point of both has an index in [batch expert slot], and
+// counts only if the slot is filled.
 void grouped(const KernelCall& call) {
   const View &a_view = call.ins[GroupedIn::kA], &b_view = call.ins[GroupedIn::kB],
              &counts_view = call.ins[GroupedIn::kCounts];

@@ -21,7 +21,7 @@ struct Setting {
         embed(width(call.ins[HeadIn::kX].shape())),
         token_of(global_of_local(call.index("vocab"))) {}
 
-  // The logits of one position: [vocab], -infinity where the row is padding.
+  // The logits of one position: [vocab], -infinity at padding rows.
   std::vector<double> logits(size_t position) const {
     std::vector<double> list(token_of.size(), -kInfinity);
     const double* x_row = x.data() + static_cast<int64_t>(position) * embed;
@@ -38,12 +38,12 @@ struct Setting {
   std::vector<int64_t> labels;
   std::vector<double> bias;
   int64_t embed;
-  std::vector<int64_t> token_of;  // the global index of each local row of the table
+  std::vector<int64_t> token_of;  // [local row of the table]: its global index
 };
 
 struct Statistics {
   std::vector<double> lse, target, top;  // [batch seq]
-  std::vector<double> logits;            // [batch seq vocab], 0 where the row is padding
+  std::vector<double> logits;            // [batch seq vocab], 0 at padding rows
 };
 
 Statistics statistics_of(const Setting& s) {
@@ -122,8 +122,7 @@ void head_with_grad(const KernelCall& call) {
   using Out = HeadWithGradOut;
   const Setting s(call);
   const Statistics made = statistics_of(s);
-  const Gradients d =
-      gradients_of(s, made.logits, made.lse, load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
+  const Gradients d = gradients_of(s, made.logits, made.lse, load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
   store(call, Out::kLse, made.lse);
   store(call, Out::kTarget, made.target);
   store(call, Out::kDx, d.x);

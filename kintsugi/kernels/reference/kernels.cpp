@@ -11,7 +11,7 @@ namespace {
 using tensor::optional;
 using tensor::rest;
 
-// Gradients of weights are absent where the weights are frozen.
+// Gradients of frozen weights are absent.
 constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias")},
                       kHeadWithGradOuts = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
                       kNormGradOuts = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")};

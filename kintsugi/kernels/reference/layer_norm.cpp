@@ -13,7 +13,7 @@ struct Statistics {
   double inverse_deviation = 0;  // 1 / sqrt(variance + epsilon)
 };
 
-// Of one row.
+// For one row.
 Statistics statistics_of(const double* x, int64_t n, double epsilon) {
   double mean = 0, variance = 0;
   for (int64_t i = 0; i < n; ++i) mean += x[i];
@@ -44,7 +44,7 @@ void layer_norm(const KernelCall& call) {
   store(call, 0, y);
 }
 
-// With g = dy * gamma: dx = inverse_deviation * (g - mean of g - xhat * mean of (g * xhat)).
+// With g = dy * gamma: dx = inverse_deviation * (g - mean(g) - xhat * mean(g * xhat)).
 void layer_norm_grad(const KernelCall& call) {
   using In = NormGradIn;
   using Out = NormGradOut;

@@ -21,7 +21,7 @@ void lion(const KernelCall& call) {
   }
   store(call, kNewW, w);
   store(call, kNewM, m);
-  if (call.outs[kWeight].data) store(call, kWeight, load(call.outs[kNewW]));  // of the master as it is stored
+  if (call.outs[kWeight].data) store(call, kWeight, load(call.outs[kNewW]));  // rounded from the master as stored
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -1,4 +1,4 @@
-// Beside reference.h: the kernel of Lion.
+// The kernel of Lion, in addition to reference.h.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"

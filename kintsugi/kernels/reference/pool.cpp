@@ -9,7 +9,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Calls f(element of y, the elements of x that its window covers, in order) for each element of y.
+// Calls f(element of y, elements of x covered by its window, in order) for each element of y.
 template <typename F>
 void for_each_window(const KernelCall& call, const Shape& x, const Shape& y, const F& f) {
   const WindowPositions p = window_positions(call, x, y);
@@ -30,7 +30,7 @@ double divisor(const KernelCall& call, const std::vector<size_t>& covered, int64
                                                           : static_cast<double>(window);
 }
 
-// The first of the largest; a NaN is larger than any number.
+// The first maximum; NaN compares larger than any number.
 size_t largest(const std::vector<double>& x, const std::vector<size_t>& covered) {
   size_t best = covered[0];
   for (size_t i : covered)

@@ -1,5 +1,5 @@
-// The kernels of the reference set: slow and obvious, generic over the floating dtypes (widened to fp64, rounded once
-// where stored) and over the order of named dims. What each computes is the table of docs/operations.md.
+// Reference kernels: slow and simple, generic over floating-point dtypes (widened to fp64, rounded once when stored)
+// and over the order of named dims. docs/operations.md defines what each computes.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"

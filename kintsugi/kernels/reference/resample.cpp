@@ -6,7 +6,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// y = the sum over taps of weight * x; `back`: from the second position of a tap to the first.
+// y = the sum over taps of weight * x; `back`: from a tap's second position to its first.
 template <typename Taps>
 void resample(const KernelCall& call, const Taps& taps, bool back) {
   const std::vector<double> x = load(call.ins[0]);

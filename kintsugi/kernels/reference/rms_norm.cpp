@@ -8,7 +8,7 @@ namespace kintsugi::kernels::reference {
 
 namespace {
 
-// x: [... the dims of gamma], one row for each position of the others. Gamma as it multiplies: offset + gamma.
+// x: [... the dims of gamma], one row per position of the other dims. `gamma` includes the offset.
 struct Setting {
   explicit Setting(const KernelCall& call)
       : x(load(call.ins[NormIn::kX])),
@@ -22,7 +22,7 @@ struct Setting {
   int64_t width, rows;
 };
 
-// 1 / sqrt(mean of squares + epsilon) of one row.
+// 1 / sqrt(mean of squares + epsilon) of a row.
 double inverse_root(const double* x, int64_t n, double epsilon) {
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
@@ -42,7 +42,7 @@ void rms_norm(const KernelCall& call) {
   store(call, 0, y);
 }
 
-// With xhat = x * r and g = dy * gamma, offset included: dx = r * (g - xhat * mean of (g * xhat)).
+// With xhat = x * r and g = dy * gamma, offset included: dx = r * (g - xhat * mean(g * xhat)).
 void rms_norm_grad(const KernelCall& call) {
   using Out = NormGradOut;
   const Setting s(call);

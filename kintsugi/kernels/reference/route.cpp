@@ -7,7 +7,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// The scores of one token, whose derivative by the logits is made by `add_gradient`.
+// The scores of one token; gradient() differentiates them by the logits.
 struct Scores {
   std::vector<double> of;  // [candidate]
   bool sigmoid = false;
@@ -24,7 +24,7 @@ struct Scores {
     for (double& s : of) s /= sum;
   }
 
-  // dlogits from the gradient of each score.
+  // Computes dlogits, given the gradient of each score.
   void gradient(std::span<const double> dscores, std::span<double> dlogits) const {
     double mean = 0;
     for (size_t i = 0; i < of.size(); ++i) mean += of[i] * dscores[i];
@@ -33,7 +33,7 @@ struct Scores {
   }
 };
 
-// Whether each row of the first dims is no padding.
+// The position of each row of the first two dims, -1 at padding.
 std::vector<int64_t> places_of_rows(const KernelCall& call, const Shape& shape) {
   return positions_in_whole(call, Shape(std::vector<tensor::Dim>(shape.begin(), shape.begin() + 2)));
 }
@@ -56,7 +56,7 @@ void route(const KernelCall& call) {
     if (places[row] < 0) continue;
     const std::span<const double> mine = std::span(logits).subspan(row * candidates, candidates);
     const Scores scores{mine, call.attributes};
-    // Scores that follow the order of the logits are not compared themselves: rounding makes some of them equal.
+    // Scores that are monotonic in the logits are not compared themselves: rounding makes some of them equal.
     std::vector<double> compared(mine.begin(), mine.end());
     if (bias_view.data)
       for (size_t e = 0; e < candidates; ++e) compared[e] = scores.of[e] + bias[e];
@@ -106,7 +106,7 @@ void route_grad(const KernelCall& call) {
 
 namespace {
 
-// Calls f(row, sample, scores divided by their sum) for each position that is no padding.
+// Calls f(row, sample, normalized scores) for each position that is not padding.
 template <typename F>
 void for_scores(const KernelCall& call, const std::vector<double>& logits, const F& f) {
   const Shape& shape = call.ins[BalanceLossIn::kLogits].shape();
@@ -117,7 +117,7 @@ void for_scores(const KernelCall& call, const std::vector<double>& logits, const
       f(row, row / seq, Scores{std::span(logits).subspan(row * candidates, candidates), call.attributes});
 }
 
-// What a share of the scores costs: by expert, its share of the sample's tokens times the number of experts.
+// The cost factor of each expert's scores: its share of the sample's tokens times the number of experts.
 std::vector<double> costs_of(const KernelCall& call) {
   const std::vector<int64_t> counts = load_integers(call.ins[BalanceLossIn::kCounts]);
   const auto experts = static_cast<double>(width(call.ins[BalanceLossIn::kCounts].shape()));

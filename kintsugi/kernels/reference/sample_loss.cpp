@@ -9,7 +9,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// Calls f(element of the labels, its sample's weight, the label, its logits) for each sample, or pixel, with a label.
+// Calls f(element of the labels, its sample's weight, the label, its logits) for each labelled sample or pixel.
 template <typename F>
 void for_labelled(const KernelCall& call, const F& f) {
   using In = ClassLossIn;
@@ -30,7 +30,7 @@ double log_sum_exp(std::span<const double> x) {
   return most + std::log(sum);
 }
 
-// y - targets where it counts: not at padding, and not where there is no target, a NaN.
+// y - targets where counted: not at padding, and not where the target is missing (NaN).
 std::vector<std::optional<double>> differences(const KernelCall& call) {
   const std::vector<double> y = load(call.ins[0]), targets = load(call.ins[1]);
   const std::vector<int64_t> whole = positions_in_whole(call, call.ins[0].shape());
@@ -71,7 +71,7 @@ void class_loss_grad(const KernelCall& call) {
   store(call, 0, dlogits);
 }
 
-// A label's place is the number of classes with a larger logit, and of those before it with an equal one.
+// The rank of a label is the number of classes with a larger logit, plus earlier classes with an equal one.
 void class_hits(const KernelCall& call) {
   const std::vector<double> logits = load(call.ins[0]);
   const std::vector<int64_t> labels = load_integers(call.ins[1]), whole = positions_in_whole(call, call.ins[1].shape());
@@ -83,7 +83,7 @@ void class_hits(const KernelCall& call) {
     int64_t place = 0;
     for (int64_t c = 0; c < classes; ++c)
       place += row[c] > row[labels[i]] || (row[c] == row[labels[i]] && c < labels[i]);
-    // A NaN compares with nothing: its label is not found.
+    // NaN does not compare: its label is never a hit.
     if (std::isnan(row[labels[i]])) continue;
     top1 += place < 1;
     top5 += place < 5;

@@ -22,7 +22,7 @@ void sgd(const KernelCall& call) {
   store(call, Out::kW, w);
   store(call, Out::kM, m);
   if (call.outs[Out::kWeight].data)
-    store(call, Out::kWeight, load(call.outs[Out::kW]));  // of the master as it is stored
+    store(call, Out::kWeight, load(call.outs[Out::kW]));  // rounded from the master as stored
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -11,7 +11,7 @@
 namespace kintsugi::kernels::reference {
 namespace {
 
-// To odd, so that a second rounding to fewer bits is as good as the only one (Boldo, Melquiond 2008, "Emulation of
+// Rounds to odd, so that a second rounding to fewer bits equals a single rounding (Boldo, Melquiond 2008, "Emulation of
 // FMA and correctly rounded sums", section 3).
 float round_to_odd(double x) {
   const float nearest = static_cast<float>(x);

@@ -12,7 +12,7 @@ WindowPositions window_positions(const KernelCall& call, const tensor::Shape& x,
                        .x_channels = x[x.rank() - 1].size,
                        .y_channels = y[y.rank() - 1].size,
                        .input = {0}};
-  // One dim after another: the table has [outputs so far][positions of a window so far].
+  // Dim by dim: the table is [outputs so far][window positions so far].
   for (const auto& [dim, w] : tensor::windows_of(call.attributes)) {
     const tensor::DimIndex& index = call.window_index(dim);
     const int64_t in = x.size(dim), out = y.size(dim);

@@ -1,5 +1,5 @@
-// Algorithms that a library chose for products, kept from run to run, so that a product has the same bits again
-// whatever the library finds another time. Text, a line for each: what the product is, " = ", and the library's bytes
+// Persists the algorithms that a library selected for matrix products, so that a product has the same bits in later
+// runs, whatever the library would select. Text, one line per product: its description, " = ", and the library's bytes
 // in hexadecimal; the first line of a product counts. Processes append whole lines.
 #pragma once
 
@@ -18,16 +18,16 @@ namespace kintsugi::kernels {
 
 class AlgorithmFile {
  public:
-  // An empty path: nothing is kept. What cannot be read is chosen anew.
+  // Empty path: nothing is stored. Algorithms that cannot be read are selected anew.
   explicit AlgorithmFile(std::filesystem::path path) : path_(std::move(path)) {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path_, ignored)) return;  // others may never end
+    if (!std::filesystem::is_regular_file(path_, ignored)) return;  // reading others may never end
     std::ifstream file(path_);
     for (std::string line; std::getline(file, line);)
       if (const size_t at = line.find(" = "); at != line.npos) known_.emplace(line.substr(0, at), line.substr(at + 3));
   }
 
-  // The file that KINTSUGI_PRODUCTS names, of the user's cache if it is not set; "off": none.
+  // The file that KINTSUGI_PRODUCTS names, by default in the user's cache; "off": none.
   static std::filesystem::path default_path() {
     if (const std::string path = given("KINTSUGI_PRODUCTS"); !path.empty()) return path == "off" ? "" : path;
     if (const std::string cache = given("XDG_CACHE_HOME"); !cache.empty()) return cache + "/kintsugi/products";
@@ -35,7 +35,7 @@ class AlgorithmFile {
     return home.empty() ? "" : home + "/.cache/kintsugi/products";
   }
 
-  // Why what is chosen would not be kept there; "" if it is, or is not to be.
+  // Why selections could not be stored there; "" if they can, or need not be.
   static std::string why_not(const std::filesystem::path& path) {
     if (path.empty()) return given("KINTSUGI_PRODUCTS") == "off" ? "" : "HOME is not set";
     std::error_code ignored;
@@ -43,7 +43,7 @@ class AlgorithmFile {
     if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
       return path.string() + " is not a file";
     const int file = open_to_add(path);
-    if (file < 0 && ::access(path.c_str(), R_OK) == 0) return "";  // others keep it
+    if (file < 0 && ::access(path.c_str(), R_OK) == 0) return "";  // others maintain it
     if (file < 0) return path.string() + ": " + std::generic_category().message(errno);
     ::close(file);
     return "";
@@ -55,7 +55,7 @@ class AlgorithmFile {
 
   bool knows(const std::string& product) const { return known_.contains(product); }
 
-  // False if it is not known, or is not of that many bytes.
+  // False if it is unknown, or has another size.
   bool find(const std::string& product, void* algorithm, size_t bytes) const {
     const auto at = known_.find(product);
     if (at == known_.end() || at->second.size() != 2 * bytes) return false;
@@ -67,7 +67,7 @@ class AlgorithmFile {
     return true;
   }
 
-  // Of several processes that choose at one time, the first in the file is known from then on, to all of them.
+  // If several processes select concurrently, all of them use the first in the file from then on.
   void add(const std::string& product, const void* algorithm, size_t bytes) {
     std::string text;
     for (size_t i = 0; i < bytes; ++i) {
@@ -79,7 +79,7 @@ class AlgorithmFile {
     std::error_code ignored;
     std::filesystem::create_directories(path_.parent_path(), ignored);
     const int file = open_to_add(path_);
-    if (file < 0) return;  // the run does not need it
+    if (file < 0) return;  // optional
     const std::string line = product + " = " + text + "\n";
     [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
     ::close(file);

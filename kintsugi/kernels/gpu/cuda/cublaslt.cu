@@ -1,9 +1,8 @@
-// Products of matrices by NVIDIA's library cuBLASLt, which is loaded when the first is asked for: the module does
-// without it where it is not there.
+// Matrix products by NVIDIA cuBLASLt, loaded on first use; optional.
 //
-// The library has matrices by columns. A matrix that is stored by rows, `step` elements apart, is for it the transpose
-// by columns with that leading dimension. So c = a b is asked for as c^T = b^T a^T: its first operand is our b, its
-// second our a, its m our n, and a bias along its rows is ours along the columns.
+// The library is column-major. A row-major matrix with row stride `step` is, to the library, the transpose with that
+// leading dimension. So c = a b is requested as c^T = b^T a^T: its first operand is our b, its second our a, its m our
+// n, and a bias along its rows is ours along the columns.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -49,7 +48,7 @@ struct Library {
   decltype(&cublasLtGetVersion) version = nullptr;
 };
 
-// Null if there is none.
+// Null if the library is missing.
 const Library* library() {
   static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
     const char* const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
@@ -95,16 +94,16 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
-// How sums are taken. fp64 has no other way than its own.
+// Accumulation type; fp64 has only one.
 cublasComputeType_t compute_of(DType dtype, bool tf32) {
   return dtype == DType::f64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
-// The type of the factors of the product and of what is added, in memory of the host.
+// Type of the scale factors alpha and beta, in host memory.
 cudaDataType_t scale_of(DType dtype) {
   return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
-// What is fixed of a product; what only differs in memory is computed by one algorithm.
+// The fixed parameters of a product; products that differ only in addresses use the same algorithm.
 struct Key {
   int device;
   int64_t m, n, k, a_step, b_step, c_step;
@@ -120,7 +119,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// All that the library knows when it chooses. The file is the same for all devices of a machine.
+// Everything on which the library's selection depends. All devices of a machine share the file.
 std::string text_of(const Library& l, const Key& k) {
   int major = 0, minor = 0, processors = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, k.device);
@@ -141,9 +140,9 @@ std::string text_of(const Library& l, const Key& k) {
       activation, k.has_added ? fmt::format(", added aligned {}", k.added_alignment) : "", k.workspace);
 }
 
-// The library knows GELU in the form of tanh alone, with a tanh of 11 bits (an H100 was 7e-5 off in fp32), which is for
-// results that have no more; and of fp64 nothing but a bias. What it was of, x, goes to an
-// operand of its own, and is read there for the gradient.
+// The library supports GELU only in tanh form, with an 11-bit tanh (7e-5 off in fp32 on an H100), suitable for results
+// of no higher precision; and for fp64 only a bias. The input x of GELU is stored to a separate operand, and read from
+// there for the gradient.
 std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   const bool biased = g.bias != nullptr;
   if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -154,8 +153,7 @@ std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   return biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
-// The bytes that the address of an operand is a multiple of in each product, up to 16: more makes no algorithm
-// possible.
+// Alignment in bytes of an operand in every product, up to 16: more enables no further algorithms.
 int alignment_of(const Gemm& g, const void* data, int64_t GemmBatch::*apart, DType dtype) {
   auto at = reinterpret_cast<uintptr_t>(data) | 16u;
   for (int i = 0; i < g.num_batch; ++i)
@@ -163,7 +161,7 @@ int alignment_of(const Gemm& g, const void* data, int64_t GemmBatch::*apart, DTy
   return static_cast<int>(at & (~at + 1));
 }
 
-// A product with its algorithm. It lives as long as the program.
+// A product with its algorithm. Lives until the program ends.
 struct Planned {
   bool possible = false;
   cublasLtMatmulDesc_t desc = nullptr;
@@ -171,13 +169,13 @@ struct Planned {
   cublasLtMatmulAlgo_t algorithm = {};
 };
 
-// What is in memory of a product as the library sees it, for one call.
+// The addresses of a product, in the library's order, for one call.
 struct Operands {
   const void *first = nullptr, *second = nullptr;
   void *result = nullptr, *workspace = nullptr;
   const void* bias = nullptr;
-  const void* x = nullptr;      // of the epilogue
-  const void* added = nullptr;  // null: what is in the result
+  const void* x = nullptr;      // epilogue operand
+  const void* added = nullptr;  // null: the old result
 };
 
 template <typename T>
@@ -185,7 +183,7 @@ void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttribut
   check(l.desc_set(desc, what, &value, sizeof(value)), "a setting of a product");
 }
 
-// The addresses that are part of a description.
+// Sets the addresses that are part of a descriptor.
 void point(const Library& l, const Key& key, const Planned& p, const Operands& o) {
   if (key.has_bias) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
   if (key.has_x()) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.x);
@@ -204,7 +202,7 @@ cublasStatus_t multiply(const Library& l, cublasLtHandle_t handle, const Key& ke
                   o.result, p.result, &algorithm, o.workspace, static_cast<size_t>(key.workspace), stream);
 }
 
-// A stream of its own with a clock.
+// A stream with event timing.
 class Clock {
  public:
   Clock() {
@@ -219,7 +217,7 @@ class Clock {
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
 
-  // Of one call of several that are enqueued together; infinity if one fails.
+  // Time per call, of several enqueued together; infinity if one fails.
   template <typename F>
   double seconds(int times, const F& enqueue) {
     float milliseconds = 0;
@@ -236,23 +234,22 @@ class Clock {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-// How long a measurement may take, whatever the product; a kernel that hangs would end the run without a word. Tests
-// have less patience.
+// Limit on a measurement, whatever the product; a kernel that hangs would end the run silently. Tests use less.
 std::chrono::milliseconds patience{60'000};
 
-// With what a card takes that computes next to nothing else.
+// Includes the time of the slowest supported device.
 std::chrono::milliseconds time_limit(const Key& key, int times) {
-  constexpr double kMultiplications = 1e7;  // in a millisecond
+  constexpr double kMultiplications = 1e7;  // per millisecond
   const double of_one = static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k) *
                         static_cast<double>(key.batch) / kMultiplications;
   return patience + std::chrono::milliseconds(static_cast<int64_t>(times * of_one));
 }
 
-// The fastest of the algorithms by the device's clock, with the operands where they will be: what stands in the result
-// is lost. The first round warms up. Of those that take as long, the one that the library named first.
+// Selects the fastest algorithm by the device's clock, with the operands in place; overwrites the result. The first
+// round warms up. Among equally fast ones, selects the one that the library ranked first.
 size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
                std::span<const cublasLtMatmulAlgo_t* const> algorithms, const Operands& operands) {
-  constexpr double kSome = 3e-4;  // seconds of one measurement
+  constexpr double kSome = 3e-4;  // seconds per measurement
   constexpr double kAsLong = 1.01;
   Clock clock;
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -291,7 +288,7 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
   return made;
 }
 
-// `measures`: what stands in the result may be lost.
+// `measures`: the result may be overwritten.
 Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Operands& operands, bool measures,
              kernels::AlgorithmFile& file) {
   Planned p;
@@ -308,7 +305,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, key.bias_apart);
   }
   point(l, key, p, operands);
-  // As stored: b [k n] by rows is [n k] by columns, b^T's [n k] is [k n]; so for a.
+  // As stored: b [k n] row-major is [n k] column-major, b^T's [n k] is [k n]; same for a.
   const int64_t m = key.m, n = key.n, k = key.k;
   p.first =
       layout(l, key.dtype, key.b_transposed ? k : n, key.b_transposed ? n : k, key.b_step, key.batch, key.b_apart);
@@ -334,7 +331,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
          static_cast<uint32_t>(key.has_added ? key.added_alignment : key.c_alignment));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(key.c_alignment));
-  // Where k is split, parts are added as sums are, in one order.
+  // With split k, parts are added in the accumulation type, in one order.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   constexpr int kMost = 8;
   cublasLtMatmulHeuristicResult_t found[kMost] = {};
@@ -353,8 +350,8 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
   return p;
 }
 
-// The handles of devices, by number, and the products that were planned. One at a time: a description also holds the
-// address of the bias.
+// Library handles by device number, and planned products. Used by one thread at a time, since a descriptor also holds
+// the address of the bias.
 struct Plans {
   std::mutex mutex;
   std::map<int, cublasLtHandle_t> handles;
@@ -363,27 +360,27 @@ struct Plans {
 };
 
 Plans& plans() {
-  static auto* all = new Plans();  // to the end: descriptions are used by threads that may outlive static values
+  static auto* all = new Plans();  // never destroyed: threads that use descriptors may outlive static values
   return *all;
 }
 
-// Loops over products that the library does not do in one call; more are left to our own kernel.
+// Maximum number of calls for batch dims beyond the library's; more use our own kernel.
 constexpr int64_t kMostCalls = 64;
 
 const std::byte* offset(const void* data, int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * tensor::size_of(dtype);
 }
 
-// What the library is asked for, its longest loop included; none: it does not take it.
+// The request to the library, including its longest batch dim; nothing if unsupported.
 std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
   constexpr int64_t kMostSize = int64_t{1} << 31;
   if (g.m == 0 || g.n == 0 || g.k == 0 || g.m >= kMostSize || g.n >= kMostSize || g.k >= kMostSize) return std::nullopt;
   if (batch.size >= kMostSize) return std::nullopt;
-  // A bias along the columns, or of one row.
+  // Bias along the columns, or of a single row.
   if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return std::nullopt;
-  // Both are rounded one after the other in 16 bits.
+  // In 16 bits both would be rounded, one after the other.
   if (g.bias != nullptr && g.accumulate && tensor::size_of(g.c_dtype) == 2) return std::nullopt;
-  if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return std::nullopt;  // the library has no other
+  if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return std::nullopt;  // required by the library
   const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(g);
   if (!epilogue) return std::nullopt;
   Key key = {.device = 0,
@@ -415,7 +412,7 @@ std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
              .added_alignment = g.added == nullptr ? 0 : alignment_of(g, g.added, &GemmBatch::c, g.c_dtype),
              .epilogue = *epilogue,
              .workspace = g.workspace_bytes};
-  constexpr int kRun = 8;  // elements: rows of x begin at multiples
+  constexpr int kRun = 8;  // alignment of the rows of x in elements
   if (key.has_x()) {
     if (key.c_step % kRun != 0 || (key.batch > 1 && key.c_apart % kRun != 0)) return std::nullopt;
     key.x_alignment = alignment_of(g, g.epilogue.x, &GemmBatch::c, g.c_dtype);
@@ -432,7 +429,7 @@ const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, co
   Planned p = plan(l, handle, key, operands, measures && !known, all.file);
   if (!known && measures && p.possible) {
     all.file.add(text, &p.algorithm, sizeof p.algorithm);
-    p.possible = all.file.find(text, &p.algorithm, sizeof p.algorithm);  // of the first to choose
+    p.possible = all.file.find(text, &p.algorithm, sizeof p.algorithm);  // the selection of the first process
   }
   return all.products.emplace(key, p).first->second;
 }
@@ -442,7 +439,7 @@ const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, co
 bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   const Library* l = library();
   if (l == nullptr) return false;
-  // The longest dim is the library's, the others are loops.
+  // The longest batch dim is passed to the library; the others are loops.
   int inner = -1;
   for (int i = 0; i < g.num_batch; ++i)
     if (inner < 0 || g.batch[static_cast<size_t>(i)].size > g.batch[static_cast<size_t>(inner)].size) inner = i;
@@ -455,7 +452,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   const std::lock_guard lock(all.mutex);
   cublasLtHandle_t& handle = all.handles[key->device];
   if (handle == nullptr) check(l->create(&handle), "a handle");
-  // The operands of a call, `c` elements of the result and so on behind the first.
+  // The operands of a call, with these offsets in elements.
   const auto operands = [&](int64_t a, int64_t b, int64_t c, int64_t bias) -> Operands {
     const void* const y = g.epilogue ? g.epilogue.y : g.c;
     return {.first = offset(g.b.data, b, g.dtype),

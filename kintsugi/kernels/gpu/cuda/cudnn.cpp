@@ -1,6 +1,5 @@
-// Attention by NVIDIA's library cuDNN, which is loaded when it is first asked for: the module does without it where it
-// is not there. The library's frontend, which is headers alone, makes of attention the graph that the library knows.
-// It calls the library by its names; those are here, and go on to what was loaded.
+// Attention by NVIDIA cuDNN, loaded on first use; optional. The library's header-only frontend builds the graph for
+// attention. It calls the library by name; the functions are defined here and forward to the loaded library.
 #include <cuda_runtime_api.h>
 #include <cudnn_frontend.h>
 #include <nvrtc.h>
@@ -34,10 +33,10 @@ struct Library {
   decltype(&cudnnSetStream) set_stream = nullptr;
 };
 
-// Null if there is none, or it is older than the oldest that this was tried with.
+// Null if the library is missing, or older than the oldest version tested.
 const Library* library() {
   static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
-    // "own": by our own kernels.
+    // "own": use our own kernels.
     if (kintsugi::base::environment_word("device", "KINTSUGI_ATTENTION", {"own"}) == "own") return nullptr;
     constexpr size_t kOldest = 91900;
     const char* const names[] = {"libcudnn.so.9"};
@@ -63,7 +62,7 @@ const Library* library() {
 
 }  // namespace
 
-// The names that the frontend calls.
+// Functions called by the frontend.
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* made) {
   return library()->create_descriptor(type, made);
 }
@@ -97,7 +96,7 @@ size_t cudnnGetVersion() {
   return library()->version();
 }
 
-// The frontend also has norms, which it compiles when it runs; they are not used here.
+// The frontend compiles norms at run time; they are not used here.
 nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) {
   return NVRTC_ERROR_INTERNAL_ERROR;
 }
@@ -125,7 +124,7 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-// What is fixed of a call; what only differs in memory is one graph.
+// The fixed parameters of a call; calls that differ only in addresses share a graph.
 struct Key {
   int device;
   int64_t batch, heads, kv_heads, seq, head_dim;
@@ -138,7 +137,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// The tensors of a graph, by the numbers that they have in it.
+// Ids of the tensors of a graph.
 enum Name : int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
 
 using Graph = fe::graph::Graph;
@@ -152,7 +151,7 @@ std::vector<int64_t> strides(const AttentionStrides& at) {
   return {at.batch, at.head, at.place, 1};
 }
 
-// The graph with its way of being computed; null if the library has none that does with the workspace.
+// The graph with its execution plan; null if the library has none that fits the workspace.
 std::unique_ptr<Graph> graph_of(const Key& key, cudnnHandle_t handle) {
   auto graph = std::make_unique<Graph>();
   graph->set_io_data_type(key.dtype == tensor::DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
@@ -191,7 +190,7 @@ std::unique_ptr<Graph> graph_of(const Key& key, cudnnHandle_t handle) {
   return good && needs <= key.workspace ? std::move(graph) : nullptr;
 }
 
-// The handles of devices, by number, and the graphs that were made. One call at a time.
+// Library handles by device number, and graphs. Used by one thread at a time.
 struct Plans {
   std::mutex mutex;
   std::map<int, cudnnHandle_t> handles;
@@ -199,7 +198,7 @@ struct Plans {
 };
 
 Plans& plans() {
-  static auto* all = new Plans();  // to the end: threads may outlive static values
+  static auto* all = new Plans();  // never destroyed: threads may outlive static values
   return *all;
 }
 

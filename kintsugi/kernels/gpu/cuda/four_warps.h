@@ -1,16 +1,16 @@
-// Products of four warps at a time, with operands in shared memory: PTX's wgmma, which generation 9.0 has (compiled for
-// sm_90a). A matrix of 16-bit elements in shared memory has rows of 64, in runs of 16 bytes of which run c of row r
-// stands at c ^ (r % 8), and begins at a multiple of 1,024 bytes: PTX's "128-byte swizzle".
+// Matrix products by four warps with operands in shared memory: PTX wgmma, available in compute capability 9.0
+// (compiled for sm_90a). A matrix of 16-bit elements in shared memory has rows of 64, in runs of 16 bytes with run c of
+// row r stored at c ^ (r % 8), and is aligned to 1,024 bytes: PTX's "128-byte swizzle".
 //
-// The result of four warps, [64 8 kN] in fp32: warp w has rows 16 w to 16 w + 15, as the d of mma_16x8x16 for each 8
-// columns; left operands in registers are as its a.
+// The result of four warps is [64 8 kN] in fp32: warp w has rows 16 w to 16 w + 15, with the layout of d in mma_16x8x16
+// for each 8 columns; left operands in registers have the layout of a.
 #pragma once
 
 #include "kintsugi/device/gpu.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// Whether the code of a kernel that the device has was compiled with KINTSUGI_FOUR_WARPS.
+// Whether the kernel's code for this device was compiled with KINTSUGI_FOUR_WARPS.
 template <typename F>
 bool by_four_warps([[maybe_unused]] F* kernel) {
 #if defined(__CUDACC__)
@@ -28,18 +28,18 @@ bool by_four_warps([[maybe_unused]] F* kernel) {
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// What was copied to shared memory by this thread is seen by the units, once all have passed the barrier that follows.
+// Makes this thread's copies to shared memory visible to the tensor cores after the next barrier of all threads.
 __device__ __forceinline__ void show_to_units() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
-// Before the first product that takes registers that this thread has written, and after the last of them.
+// Required before the first product that uses registers written by this thread, and after the last.
 template <int kN>
 __device__ __forceinline__ void pin(float (*d)[4]) {
   GPU_UNROLL
   for (int n = 0; n < kN; ++n) asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
 }
-// Left operands too: the units read them after the instruction that names them.
+// For left operands too: tensor cores read them after the instruction that names them.
 template <int kK>
 __device__ __forceinline__ void pin(const uint32_t (&a)[kK][4]) {
   GPU_UNROLL
@@ -48,11 +48,11 @@ __device__ __forceinline__ void pin(const uint32_t (&a)[kK][4]) {
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
 }
-// Products are in groups, which end in their order.
+// Commits products as a group; groups complete in order.
 __device__ __forceinline__ void end_group() {
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
-template <int kNewest>  // groups that may still be under way
+template <int kNewest>  // groups that may still be in flight
 __device__ __forceinline__ void wait_for_groups() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kNewest) : "memory");
 }
@@ -61,7 +61,7 @@ __device__ __forceinline__ void end_products() {
   wait_for_groups<0>();
 }
 
-// A matrix, whose groups of 8 rows are 1,024 bytes apart.
+// Descriptor of a matrix whose groups of 8 rows are 1,024 bytes apart.
 __device__ __forceinline__ uint64_t matrix_at(const void* shared) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   return static_cast<uint64_t>(at >> 4 & 0x3FFF) | uint64_t{1} << 16 | uint64_t{1024 / 16} << 32 | uint64_t{1} << 62;
@@ -77,7 +77,7 @@ __device__ __forceinline__ uint64_t matrix_at(const void* shared) {
   "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" d \
   "}, " operands ";\n}\n"
 
-// d += a b^T: a [64 16], b [8 kN 16], the columns of 16 both with that descriptor.
+// d += a b^T: a [64 16], b [8 kN 16], both given by descriptors of their 16 columns.
 template <typename T, int kN>
 __device__ __forceinline__ void add_product(float (*d)[4], uint64_t a, uint64_t b) {
   static_assert(kN == 4 || kN == 8);
@@ -99,7 +99,7 @@ __device__ __forceinline__ void add_product(float (*d)[4], uint64_t a, uint64_t 
                  : "l"(a), "l"(b));
   }
 }
-// d += a v, with a in registers and v [16 64]: its rows are those of the matrix.
+// d += a v, with a in registers and v [16 64] given by its rows.
 template <typename T>
 __device__ __forceinline__ void add_rows_product(float (*d)[4], const uint32_t (&a)[4], uint64_t v) {
   if constexpr (__is_same(T, bf16)) {

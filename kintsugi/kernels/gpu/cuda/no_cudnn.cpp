@@ -1,4 +1,4 @@
-// Where the headers of cuDNN, or of its frontend, are not: attention is by our own kernels.
+// Used if the headers of cuDNN or its frontend are missing: attention uses our own kernels.
 #include "kintsugi/kernels/gpu/attention_library.h"
 
 namespace kintsugi::kernels {
