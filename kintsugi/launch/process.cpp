@@ -32,7 +32,7 @@ std::optional<int> number(const Lookup& variable, std::initializer_list<const ch
   return std::nullopt;
 }
 
-// Of Slurm's "2(x3),1", the tasks of each node in order.
+// Tasks per node, in order, from Slurm's "2(x3),1".
 std::vector<int> tasks_of_nodes(const std::string& list) {
   constexpr size_t kMostNodes = 100'000;
   std::vector<int> tasks;
@@ -70,7 +70,7 @@ void add_scheduler(const Lookup& variable, Process& p) {
       }
       p.nodes = static_cast<int>(hosts.size());
       for (const std::string& host : hosts) p.hosts += (p.hosts.empty() ? "" : ",") + host;
-    } catch (const base::UserError&) {  // the node that runs the script has it, the others may not
+    } catch (const base::UserError&) {  // readable on the node that runs the script, perhaps not on others
     }
   } else if (const std::string flux = text(variable, {"FLUX_JOB_ID", "FLUX_ENCLOSING_ID"}); !flux.empty()) {
     p.scheduler = Scheduler::flux;
@@ -81,7 +81,7 @@ void add_scheduler(const Lookup& variable, Process& p) {
   }
 }
 
-// What Slurm says of the processes of a step.
+// What Slurm reports about the processes of a step.
 void add_step(const Lookup& variable, int size, Process& p) {
   p.size = size;
   const std::vector<int> tasks = tasks_of_nodes(text(variable, {"SLURM_STEP_TASKS_PER_NODE"}));
@@ -104,7 +104,7 @@ void add_launcher(const Lookup& variable, Process& p) {
     p.rank = *r;
     p.size = *n;
   } else if (const auto r = rank({"PMI_RANK"}), n = rank({"PMI_SIZE"}); r && n && *n > 0) {
-    // Hydra, PALS and Flux say it in this way, and srun with --mpi=pmi2.
+    // Set by Hydra, PALS and Flux, and by srun with --mpi=pmi2.
     p.launcher = step && variable("MPI_LOCALRANKID") == nullptr ? Launcher::srun : Launcher::mpich;
     p.wireup = Wireup::pmi;
     p.mpi = Mpi::mpich;
