@@ -1,4 +1,4 @@
-// What an instruction that a pass has made costs.
+// Cost of an instruction created by a pass.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::lower {
 
-// That of its operation, with its operands and outputs.
+// The cost of its operation with its operands and outputs.
 program::Cost cost_of(const program::Program& p, const graph::OpTable& operations, const program::Instruction& i);
 
 }  // namespace kintsugi::lower

@@ -38,8 +38,8 @@ const graph::OpTable& Source::operations() const {
 
 namespace {
 
-// So that the largest of them is as it would be, and no better place is looked for in others. It is mostly the last,
-// which has the head, or the first.
+// Plans the largest stage first; no better placement is sought for the others. It is usually the last, which has the
+// head, or the first.
 void place_the_largest(std::vector<program::Program>& stages, const graph::OpTable& operations) {
   int64_t largest = 0;
   std::ranges::rotate(stages, stages.end() - 1);
@@ -50,8 +50,8 @@ void place_the_largest(std::vector<program::Program>& stages, const graph::OpTab
   std::ranges::rotate(stages, stages.begin() + 1);
 }
 
-// Runs a function on each stage, on up to four threads: stages are independent of each other. Throws what the first
-// stage threw.
+// Runs a function on each stage, on up to four threads: stages are independent. Rethrows the exception of the first
+// failing stage.
 template <typename F>
 void for_each_stage(std::vector<program::Program>& stages, F&& function) {
   const size_t workers = std::min({stages.size(), static_cast<size_t>(base::usable_cores()), size_t{4}});

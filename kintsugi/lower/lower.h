@@ -1,4 +1,4 @@
-// From graphs and a plan to the program of a rank: one function, one line per pass, a dump after each.
+// Lowers graphs and a plan to the program of a rank: one function, one line per pass, a dump after each.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct Source {
   const graph::Graph* prefill = nullptr;
   const graph::Graph* score = nullptr;
   const graph::Graph* decode = nullptr;
-  int64_t micro_batches = 1;  // of a step, on this rank
+  int64_t micro_batches = 1;  // per step, on this rank
 
-  const graph::OpTable& operations() const;  // that the graphs were made from
+  const graph::OpTable& operations() const;  // the table that the graphs were built with
 };
 
-// How much is made of a program. timed: what is done, and in which order, for simulation; without workspaces, and no
-// buffer has a place. placed: all of it, but for stages other than the largest no smaller arena is looked for.
-// verified: and it is proved to be sound, as each program that runs must be.
+// How much of a program is produced. timed: instructions and their order, for simulation; without workspaces or
+// offsets. placed: complete, but stages other than the largest do not search for a smaller arena. verified: also
+// verified, as required of every program that runs.
 enum class Extent : uint8_t { timed, placed, verified };
 
 struct Target {
@@ -41,14 +41,14 @@ struct Target {
   const kernels::KernelSet& kernels;
   int threads = 1;
   Offload offload = {};
-  bool sums_in_rank_order = false;  // of all groups
+  bool sums_in_rank_order = false;  // in all groups
   Extent extent = Extent::verified;
-  Route route = {};  // of ranks on devices
+  Route route = {};  // for ranks on devices
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
 // "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches", "route", "place_waits") and the
-// program: of all stages together after "partition", of each stage after the others.
+// program: of all stages together after "partition", later of each stage in turn.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.

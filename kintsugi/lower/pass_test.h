@@ -1,4 +1,4 @@
-// For tests of passes: programs made by hand, layouts from text, and bodies as short text.
+// For tests of passes: hand-written programs, layouts from text, and bodies as short text.
 #pragma once
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ struct Maker {
                              int layer = 0, uint32_t accumulate = 0) {
     program::Instruction& made = add(
         {.kernel = kernel, .ins = std::move(ins), .outs = std::move(outs), .accumulate = accumulate, .layer = layer});
-    for (const graph::OpRow& row : ops::operations().rows())  // optional ones at the end are absent
+    for (const graph::OpRow& row : ops::operations().rows())  // trailing optional ones are absent
       if (row.kind == kernel)
         made.absent = {row.ins.absent_behind(made.ins.size()), row.outs.absent_behind(made.outs.size())};
     return made;

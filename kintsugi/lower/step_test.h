@@ -1,4 +1,4 @@
-// For tests of whole lowerings: graphs of a training step around a forward pass made by hand.
+// For tests of complete lowerings: graphs of a training step around a hand-written forward pass.
 #pragma once
 
 #include <functional>

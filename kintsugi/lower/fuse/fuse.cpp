@@ -27,7 +27,7 @@ class Fuser {
 
   void run(Body& body) {
     std::vector<Instruction>& list = body.instructions;
-    std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
+    std::vector<int> maker(p_.buffers.size(), -1);  // [buffer]: its producer in this body
     gone_.assign(list.size(), false);
     summed_.assign(p_.buffers.size(), -1);
     for (size_t i = 0; i < list.size(); ++i) {
@@ -45,7 +45,7 @@ class Fuser {
   }
 
  private:
-  // Whether the instruction that makes an operand can also do this instruction's work.
+  // Whether the producer of an operand can also perform this instruction.
   bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     if (list[at].kind != program::Kind::compute) return false;
     return std::ranges::any_of(patterns(), [&](const Pattern& pattern) {
@@ -77,7 +77,7 @@ class Fuser {
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
 
-  // The instruction that makes `b` for `user`, in the same layer, or null.
+  // The instruction that produces `b` for `user`, in the same layer, or null.
   Instruction* maker_of(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
     const int i = maker[static_cast<size_t>(b)];
     if (i < 0 || p_.buffer(b).region != Region::arena) return nullptr;
@@ -85,13 +85,13 @@ class Fuser {
     return made.kind == program::Kind::compute && made.layer == list[user].layer ? &made : nullptr;
   }
 
-  // Nor is it used by anything else.
+  // As maker_of(), if nothing else uses it.
   bool is_used_once(BufferId b) const { return uses_[root(b)] == 1; }
   Instruction* single_use(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
     return is_used_once(b) ? maker_of(list, maker, b, user) : nullptr;
   }
 
-  // Whether an instruction behind `first` and before `last` does this to a buffer.
+  // Whether an instruction strictly between `first` and `last` does this to a buffer.
   template <typename F>
   bool any_between(const std::vector<Instruction>& list, const Instruction* first, const Instruction* last, F&& does) {
     for (const Instruction* i = first + 1; i < last; ++i)
@@ -119,15 +119,15 @@ class Fuser {
     return true;
   }
 
-  // y = a + b + ... of a device: the first operand that is made becomes y, and the instructions that make the others
-  // add to it. Across layers only where that has the bits of the addition.
+  // y = a + b + ... on a device: the first operand produced becomes y, and the producers of the others accumulate into
+  // it. Across layers only if bit-identical to the addition.
   bool add_in_place(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& add = list[at];
     const BufferId y = add.outs[0];
     if (!kernels_.sums_in_place() || add.accumulate != 0 || p_.root(y) != y || p_.buffer(y).region != Region::arena)
       return false;
     struct Term {
-      int made;  // by which instruction, as the last one
+      int made;  // index of its last producer
       BufferId buffer;
     };
     std::vector<Term> terms;
@@ -143,13 +143,14 @@ class Fuser {
       if (terms[t].buffer == first ||
           !can_add(list[static_cast<size_t>(terms[t].made)], maker, terms[t].buffer, first, add, terms.size() == 2))
         return false;
-    // Of the first, everything happens here, and nothing from where it is added to.
+    // All uses of the first are here, and none after it is accumulated into.
     int mentions = 0;
     const auto mentioned = [&](const Instruction& i) { return touches(i, first); };
     for (const Instruction& i : list) {
       if (gone_[static_cast<size_t>(&i - list.data())] || !mentioned(i)) continue;
       if (i.kind != program::Kind::compute && reads(i, first)) return false;
-      if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name) return false;  // its sender knows it by that
+      if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name)
+        return false;  // its sender identifies it by name
       if (&i > &list[static_cast<size_t>(terms[1].made)] && &i != &add) return false;
       mentions += static_cast<int>(std::count(i.ins.begin(), i.ins.end(), first));
     }
@@ -167,14 +168,14 @@ class Fuser {
       source.cost.flops += add.cost.flops / static_cast<double>(terms.size() - 1);
     }
     uses_[root(y)] += uses_[root(first)] - 1;
-    maker[static_cast<size_t>(y)] = -1;  // by several
+    maker[static_cast<size_t>(y)] = -1;  // several producers
     summed_[static_cast<size_t>(y)] = terms.back().made;
     return true;
   }
   int made_at(const std::vector<int>& maker, BufferId b) const {
     return std::max(maker[static_cast<size_t>(b)], summed_[static_cast<size_t>(b)]);
   }
-  // Whether what makes a term can add it to `to` instead; `alone`: it is the only one that does.
+  // Whether the producer of a term can accumulate it into `to` instead; `alone`: it is the only one that does.
   bool can_add(const Instruction& source, const std::vector<int>& maker, BufferId term, BufferId to,
                const Instruction& add, bool alone) const {
     if (maker[static_cast<size_t>(term)] < 0 || !is_used_once(term) || source.kind != program::Kind::compute)
@@ -222,14 +223,13 @@ class Fuser {
     return true;
   }
 
-  // Whether the producer and its kernel are those of a pattern.
+  // Whether the producer and its kernel match a pattern.
   bool fits(const Pattern& pattern, const Instruction& producer, const Instruction& consumer) const {
     return pattern.has_producer(producer.kernel) &&
            is_capable(kernels_.find(producer.kernel), pattern, consumer.kernel);
   }
 
-  // Whether a product has at most as many rows, of its first operand, as its kernel takes with a bias when it adds to
-  // its output.
+  // Whether a matmul has few enough rows in its first operand for its kernel to combine bias and accumulation.
   bool is_thin(const Instruction& product) const {
     const tensor::Shape &b = p_.buffer(product.ins[1]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
     int64_t rows = 1;
@@ -240,7 +240,7 @@ class Fuser {
 
   static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }
 
-  // An activation y = f(x), of the product x, or dx = f'(x) dy, of the product dy.
+  // An activation y = f(x) of the matmul result x, or dx = f'(x) dy of the matmul result dy.
   bool activate(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& act = list[at];
     const bool slope = pattern.rewrite == Rewrite::slope;
@@ -268,7 +268,7 @@ class Fuser {
     return true;
   }
 
-  // `accumulate` of a value into a state, as addition or (bit 0 not set) as assignment.
+  // `accumulate` of a value into a state, or (bit 0 not set) assignment.
   bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
@@ -309,8 +309,8 @@ class Fuser {
       }
     }
   }
-  // Whether another instruction, which wrote what is summed last, does the work of the sum from now on: in any layer,
-  // since a sum that is left alone on the other side of a cut has its bits.
+  // Whether another instruction, the last that wrote the summed value, also computes the sum from now on: in any layer,
+  // since a separate sum on the other side of a cut has the same bits.
   bool sums_too(const Pattern& pattern, const std::vector<Instruction>& list, size_t at, Instruction& other) {
     const Instruction& sum = list[at];
     if (&other > &sum || other.kind != program::Kind::compute || sum.adds_in_tree) return false;
@@ -325,7 +325,8 @@ class Fuser {
     tensor::insert(other.outs, other.absent.outs, row.outs.position(pattern.output), result);
     if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
     other.cost.flops += sum.cost.flops;
-    other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());  // it has them
+    other.cost.memory_bytes +=
+        sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());  // already in registers
     return true;
   }
 
@@ -345,9 +346,9 @@ class Fuser {
   Program& p_;
   const graph::OpTable& operations_;
   const kernels::KernelSet& kernels_;
-  std::vector<int> uses_;    // of each buffer, by all bodies
-  std::vector<bool> gone_;   // of each instruction of the body: absorbed by another
-  std::vector<int> summed_;  // of a buffer that several make: the last of them
+  std::vector<int> uses_;    // [buffer]: number of uses over all bodies
+  std::vector<bool> gone_;   // [instruction of the body]: absorbed by another
+  std::vector<int> summed_;  // [buffer with several producers]: the last of them
 };
 
 }  // namespace

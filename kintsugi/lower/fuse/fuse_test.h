@@ -1,4 +1,4 @@
-// For tests of the pass that joins instructions: what is fused for a processor and for a device, as short text.
+// For tests of fusion: the result for a CPU and for a device, as short text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::string fused_for_device(Maker& m) {
   return text(m.p);
 }
 
-// The gradient g of w, from x and dy, to be added to the state "w.g".
+// The gradient g of w, from x and dy, to be accumulated into the state "w.g".
 struct Gradient : Maker {
   BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW),
            state_g = state("w.g", kW, program::StateKind::gradient);
@@ -32,7 +32,7 @@ struct Gradient : Maker {
   BufferId another() { return arena("h", kW); }
 };
 
-// A program that begins as M does, and what becomes of it.
+// A program that begins as M does, and the expected result.
 template <typename M>
 struct Case {
   const char* why;
@@ -40,7 +40,7 @@ struct Case {
   const char* after = nullptr;
 };
 
-// Each, its instructions alone, behind `head`.
+// The instructions of each, preceded by `head`.
 template <typename M>
 void expect_fused(std::span<const Case<M>> cases, std::string (*fused)(Maker&), const std::string& head) {
   for (const Case<M>& c : cases) {

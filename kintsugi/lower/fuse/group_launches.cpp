@@ -20,20 +20,20 @@ using program::Program;
 
 namespace {
 
-// Kernels decide by types, shapes and the relative placement of operands, and are called in a stream that enqueues
-// nothing, so the memory need not exist. It begins at a multiple of every alignment that a kernel asks for.
+// Kernels decide by types, shapes and the relative placement of operands, and are called in a stream that discards
+// work, so the memory need not exist. Its address is a multiple of every alignment that kernels check.
 std::byte* planned_memory() {
   return reinterpret_cast<std::byte*>(uintptr_t{1} << 32);
 }
 
-// Instructions as they are bound in one slot on one rank.
+// Instructions bound in one slot on one rank.
 using BoundList = std::vector<bind::BoundKernel>;
 struct Site {
   const program::CallList* list;
   int slot, rank;
 };
 
-// Places of roots in a program whose memory is not planned yet: one after another. Empty if it is.
+// Offsets of roots in a program whose memory is not planned yet: consecutive. Empty if it is planned.
 std::vector<int64_t> places_of(const Program& p) {
   const auto placed = [](const program::Buffer& b) { return b.same_as == program::kNoBuffer && b.offset >= 0; };
   std::vector<int64_t> places;
@@ -62,7 +62,7 @@ BoundList bind_list(const Program& p, const Body& body, std::span<const Instruct
   return bound;
 }
 
-// How often the instructions of the program read each buffer of the arena; an output of the run is read once more.
+// How often the instructions of the program read each buffer of the arena; outputs of the run count as one more.
 std::vector<int64_t> count_reads(const Program& p) {
   std::vector<int64_t> reads(p.buffers.size());
   for (const Body& body : p.bodies)
@@ -78,7 +78,7 @@ class Groups {
   Groups(const Program& p, const kernels::KernelSet& kernels)
       : p_(p), kernels_(kernels), reads_(count_reads(p)), places_(places_of(p)) {}
 
-  // The number of instructions from each on, 0 for those that an earlier launch performs.
+  // [instruction]: number launched together from it, 0 if launched by an earlier one.
   std::vector<int> of(size_t body_id) {
     const Body& body = p_.bodies[body_id];
     std::vector<int> launches(body.instructions.size(), 1);
@@ -112,7 +112,7 @@ class Groups {
     }
   }
 
-  // Whether a value that one of the first `before` instructions makes is read outside the group.
+  // Whether a value produced by one of the first `before` instructions is read outside the group.
   bool read_elsewhere(const Body& body, size_t first, size_t before, size_t count) const {
     const std::span<const Instruction> group = std::span(body.instructions).subspan(first, count);
     for (const Instruction& i : group.first(before))
@@ -130,7 +130,7 @@ class Groups {
 
   const kernels::Kernel* kernel_at(size_t i) const { return i < kernels_at_.size() ? kernels_at_[i] : nullptr; }
 
-  // Binds instructions [first, end) of the body at the first site, those that are not bound yet.
+  // Binds those of instructions [first, end) of the body that are not yet bound, at the first site.
   void bind(const Body& body, size_t first, size_t end) {
     for (size_t i = first; i < end; ++i)
       if (bound_[i].kernel == nullptr)
@@ -147,7 +147,7 @@ class Groups {
     return true;
   }
 
-  // Whether the kernel performs instructions [first, first + count) of the list at once; they are `instructions`.
+  // Whether the kernel performs instructions [first, first + count) of the list in one launch; they are `instructions`.
   bool performs(const kernels::Kernel& own, std::span<const Instruction> instructions, const BoundList& b,
                 size_t first) const {
     std::vector<kernels::KernelCall> calls;
@@ -155,7 +155,7 @@ class Groups {
     return own.together(calls);
   }
 
-  // In the first slot, which refuses most groups, then in all others.
+  // In the first slot, which rejects most groups, then in all others.
   bool accepts(const kernels::Kernel& own, const Body& body, size_t first, size_t before, size_t count) const {
     const std::span<const Instruction> group = std::span(body.instructions).subspan(first, count);
     if (!performs(own, group, bound_, first) || read_elsewhere(body, first, before, count)) return false;
@@ -183,7 +183,7 @@ class Groups {
             .kind = b.kernel->kind};
   }
 
-  // The largest group from `first` on: up to kMostBefore instructions that its kernel performs first, then its own.
+  // The largest group from `first`: up to kMostBefore instructions that its kernel performs first, then its own.
   size_t group_from(const Body& body, size_t first) {
     for (size_t before = kernels::kMostBefore + 1; before-- > 0;) {
       const kernels::Kernel* own = kernel_at(first + before);
@@ -213,10 +213,10 @@ class Groups {
   const Program& p_;
   const kernels::KernelSet& kernels_;
   std::vector<int64_t> reads_;                      // by root
-  std::vector<int64_t> places_;                     // by root, before memory is planned
-  std::vector<Site> sites_;                         // of the body: each slot, on the first and the last rank
-  std::vector<const kernels::Kernel*> kernels_at_;  // of the body, null where none is known
-  BoundList bound_;                                 // the body at the first site, where bind() was called
+  std::vector<int64_t> places_;                     // [root], before memory is planned
+  std::vector<Site> sites_;                         // of the body: each slot, on the first and last rank
+  std::vector<const kernels::Kernel*> kernels_at_;  // of the body; null if unknown
+  BoundList bound_;                                 // the body at the first site, as far as bind() was called
   const kernels::Numbers numbers_ = {};
   mutable base::ThreadTeam team_{1};
   mutable device::NoStream nothing_;

@@ -30,11 +30,11 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// One of the values that shall be columns, and the instructions that read it.
+// One of the values that become columns, and the instructions that read it.
 struct Part {
   std::vector<Dim> rows, columns;  // its dims
-  Place term;                      // the product that is added up, of this and a weight, in the body of its maker
-  std::vector<Place> others;       // products of something else with it, and sums of its rows, in any body
+  Place term;                      // the summed matmul of this and a weight, in its producer's body
+  std::vector<Place> others;       // its matmuls with other values, and sums of its rows, in any body
 
   int64_t count() const { return Shape(columns).elements(); }
 };
@@ -43,7 +43,7 @@ bool ends_with(const Shape& shape, const std::vector<Dim>& dims) {
   return shape.rank() >= dims.size() && std::equal(dims.rbegin(), dims.rend(), shape.dims().rbegin());
 }
 
-// With `count` columns for the last dims, of which there are so many.
+// With `count` columns in place of the last `dims` dims.
 Shape with_columns(const Shape& shape, size_t dims, int64_t count) {
   std::vector<Dim> list(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(dims));
   list.push_back({kColumns, count});
@@ -86,7 +86,7 @@ class ColumnJoiner {
   bool takes_columns(const Instruction& i) const {
     return i.kind == program::Kind::compute && kernels_.find(i.kernel).columns;
   }
-  // Of two operands, and nothing is done to its result.
+  // A plain matmul of two operands without epilogue.
   bool is_product(const Instruction& i) const {
     return takes_columns(i) && i.kernel == "contract" && i.ins.size() == 2 && !i.attributes.has("epilogue") &&
            !i.attributes.has("first");
@@ -109,7 +109,7 @@ class ColumnJoiner {
     if (fit(parts) && pay(parts)) write(maker, *pattern, parts);
   }
 
-  // None if it is used in another way.
+  // Nothing if it has other uses.
   std::optional<Part> part_of(Place maker, BufferId made) {
     const program::Buffer& whole = p_.buffer(p_.root(made));
     if (writes_[root(made)] != 1 || whole.region != program::Region::arena || !whole.output.empty())
@@ -139,7 +139,7 @@ class ColumnJoiner {
     return part;
   }
 
-  // Whether the terms are one sum of one kind, and nothing is between them that hinders.
+  // Whether the terms form one sum of one kind, and nothing between them interferes.
   bool fit(const std::vector<Part>& parts) {
     const Part &first = first_of(parts), &last = *std::ranges::max_element(parts, {}, &Part::term);
     const Instruction& head = at(first.term);
@@ -160,7 +160,7 @@ class ColumnJoiner {
         for (const BufferId b : at(other).outs) {
           const Shape& shape = type(b).shape;
           if (!ends_with(shape, part.columns)) return false;
-          if (at(other).ins.size() == 1 && shape.rank() > part.columns.size()) return false;  // of some rows alone
+          if (at(other).ins.size() == 1 && shape.rank() > part.columns.size()) return false;  // of only some rows
         }
     }
     for (Place place = first.term; place < last.term; ++place.at) {
@@ -174,7 +174,7 @@ class ColumnJoiner {
     return true;
   }
 
-  // The weights are read and written once to be side by side, and the sum is not, for each term but the first.
+  // The weights are read and written once to become adjacent, but the sum is not, for each term but the first.
   bool pay(const std::vector<Part>& parts) {
     int64_t weights = 0;
     for (const Part& part : parts) weights += type(at(part.term).ins[1]).bytes();
@@ -224,12 +224,12 @@ class ColumnJoiner {
     tensor::insert(maker.outs, maker.absent.outs, row.outs.position(pattern.output), joined);
   }
 
-  // A value like `of`, with `all` columns for its last dims.
+  // A value like `of`, with `all` columns in place of the last dims.
   BufferId add_joined(BufferId of, size_t dims, int64_t all) {
     const std::string name = p_.buffer(of).name + "." + kColumns;
     return add({.name = name, .type = {with_columns(type(of).shape, dims, all), type(of).dtype}});
   }
-  // The same memory, with columns for the last dims.
+  // The same memory, with columns in place of the last dims.
   BufferId view(BufferId of, size_t dims) {
     const Shape& shape = type(of).shape;
     int64_t count = 1;
@@ -248,10 +248,10 @@ class ColumnJoiner {
   Program& p_;
   const graph::OpTable& operations_;
   const kernels::KernelSet& kernels_;
-  std::vector<std::vector<Place>> readers_;  // of each root
+  std::vector<std::vector<Place>> readers_;  // [root]
   std::vector<int> writes_;
-  std::map<Place, Instruction> before_;  // what stands before an instruction now
-  std::set<Place> gone_;                 // done by another
+  std::map<Place, Instruction> before_;  // instructions to insert before an instruction
+  std::set<Place> gone_;                 // performed by another
 };
 
 }  // namespace

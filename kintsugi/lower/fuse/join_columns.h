@@ -1,4 +1,4 @@
-// Products that are only added up become one.
+// Joins matmuls whose results are only summed.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -7,11 +7,11 @@
 
 namespace kintsugi::lower {
 
-// On a device (Rewrite::columns): values of one instruction, as the gradients of query, key and value, each of which is
-// multiplied by a weight, with the products added up. They become adjacent columns of one value, the weights are copied
-// into adjacent columns, and one product gives the sum, which is then not written and read again for each term. Other
-// products with these values, and sums of their rows, in any body, take their columns. Runs after `fuse`, whose sums in
-// place it looks for, and within a layer; not where the weights have as many bytes as that saves.
+// Device (Rewrite::columns): values of one instruction, such as the gradients of query, key and value, each multiplied
+// by a weight, with the products summed. They become adjacent columns of one value, the weights are copied to adjacent
+// columns, and one matmul computes the sum, which is then not written and read again per term. Other matmuls of these
+// values, and sums of their rows, in any body, read their columns. Runs after `fuse`, whose in-place sums it matches,
+// and within a layer; skipped if the weights have as many bytes as it saves.
 void join_columns(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);
 
 }  // namespace kintsugi::lower

@@ -1,4 +1,4 @@
-// For tests of `join_columns` and of what it does last.
+// For tests of `join_columns` and its last step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace kintsugi::lower::join_columns_test {
 
-// The gradient of attention with its three products, as `fuse` leaves them: 64 positions, twice as many columns of
-// queries as of keys. With kManyTiles for `embed` the products that make gradients of weights stay apart.
+// The gradient of attention with its three matmuls, as `fuse` leaves them: 64 positions, twice as many query columns as
+// key columns. With kManyTiles for `embed`, the matmuls of weight gradients stay separate.
 constexpr int64_t kManyTiles = 66 * 128;
 
 struct Layer : Maker {
@@ -42,7 +42,7 @@ struct Layer : Maker {
     dims.insert(dims.begin(), {"embed", embed});
     return state(name, Shape(dims));
   }
-  // To a weight's gradient, and to that of a bias.
+  // Adds the gradients of a weight and of a bias.
   void gradients(const std::string& name, BufferId of, BufferId w) {
     const BufferId dw = state(name + ".g", p.buffer(w).type.shape, program::StateKind::gradient);
     std::vector<tensor::Dim> dims(p.buffer(w).type.shape.begin() + 1, p.buffer(w).type.shape.end());

@@ -50,7 +50,7 @@ class GradientJoiner {
   void run(Body& body) {
     list_ = std::move(body.instructions);
     gone_.assign(list_.size(), false);
-    std::map<size_t, std::vector<Instruction>> joined;  // each in the place of an instruction
+    std::map<size_t, std::vector<Instruction>> joined;  // [position]: joined instructions
     for (const Parts& parts : groups()) {
       if (!are_all(parts) || !pay(parts)) continue;
       const size_t place = place_of(parts);
@@ -65,9 +65,9 @@ class GradientJoiner {
   }
 
  private:
-  // Of some columns: their product and, where there is one, the sum of their rows.
+  // Some columns: their matmul and, if there is one, the sum of their rows.
   using Part = std::vector<size_t>;
-  using Parts = std::vector<Part>;  // in the order of their columns
+  using Parts = std::vector<Part>;  // in column order
 
   const Type& type(BufferId b) const { return p_.buffer(b).type; }
   BufferId result(size_t at) const { return list_[at].outs[0]; }
@@ -77,7 +77,7 @@ class GradientJoiner {
     return i.kind == program::Kind::compute && i.kernel == kernel && i.attributes.has("first");
   }
 
-  // The products with columns of one value that have the same first operand.
+  // The matmuls with columns of one value that have the same first operand.
   std::vector<Parts> groups() const {
     std::map<std::tuple<BufferId, BufferId, int, tensor::Phase>, Parts> by_operands;
     for (size_t at = 0; at < list_.size(); ++at) {
@@ -107,7 +107,7 @@ class GradientJoiner {
     }
   }
 
-  // Whether they are of one kind, and each column of the value is of one of them.
+  // Whether they are of one kind and cover each column of the value.
   bool are_all(const Parts& parts) const {
     const Instruction& one = list_[parts[0][0]];
     int64_t columns = 0;
@@ -129,7 +129,7 @@ class GradientJoiner {
     return std::ranges::all_of(parts, [&](const Part& part) { return 2 * tiles(type(result(part[0]))) < kProcessors; });
   }
 
-  // Where what is made of all stands: with the first product, or the first sum if that is later.
+  // The position of the joined instructions: that of the first matmul, or the first sum if that is later.
   static size_t place_of(const Parts& parts) {
     size_t place = 0;
     for (size_t j = 0; j < parts[0].size(); ++j)
@@ -137,7 +137,8 @@ class GradientJoiner {
     return place;
   }
 
-  // Whether all can be made there: until each is made, or from then on, nothing touches it or writes what it reads.
+  // Whether all can be computed there: between that position and its own, nothing touches each result or writes its
+  // inputs.
   bool can_be_at(size_t place, const Parts& parts) const {
     const std::vector<BufferId>& read = list_[parts[0][0]].ins;
     const auto overlaps = [&](const std::vector<BufferId>& some, BufferId b) {
@@ -158,7 +159,7 @@ class GradientJoiner {
     return true;
   }
 
-  // What stands in their place: the product, the sum and what splits both.
+  // The replacement: the matmul, the sum and the instruction that splits both.
   std::vector<Instruction> join(const Parts& parts) {
     std::vector<Instruction> made;
     const Instruction& one = list_[parts[0][0]];
@@ -169,7 +170,7 @@ class GradientJoiner {
       i.accumulate = 0;
       i.attributes = of_all_columns(i.attributes);
       i.cost = cost_of(p_, operations_, i);
-      i.cost.flops = 0;  // those of all
+      i.cost.flops = 0;  // counted in the joined one
       split.ins.push_back(i.outs[0]);
       for (const Part& part : parts) {
         const Instruction& before = list_[part[j]];
@@ -185,7 +186,7 @@ class GradientJoiner {
     return made;
   }
 
-  // A value like `of`, with so many columns.
+  // A value like `of`, with that many columns.
   BufferId add_joined(BufferId of, int64_t columns) {
     const Type& one = type(of);
     std::vector<Dim> dims(one.shape.begin(), one.shape.end());
@@ -198,7 +199,7 @@ class GradientJoiner {
   Program& p_;
   const graph::OpTable& operations_;
   std::vector<Instruction> list_;  // of the body
-  std::vector<bool> gone_;         // of each: another does it
+  std::vector<bool> gone_;         // [instruction]: performed by another
 };
 
 }  // namespace

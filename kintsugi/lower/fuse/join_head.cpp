@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
-// Whether a rule gives a factor to what the head sums over, its vocabulary.
+// Whether a rule assigns a factor to the dim that the head sums over, its vocabulary.
 bool splits_vocabulary(const plan::Plan& plan, const Graph& g, const Op& head) {
   std::vector<tensor::Dim> dims;
   for (ValueId v : head.ins)
@@ -36,7 +36,7 @@ size_t place_of(const Graph& g, std::string_view kind) {
   return kNowhere;
 }
 
-// The operations from `first` up to `end` that follow from it, without itself.
+// The operations in [first, end) that depend on it, excluding itself.
 std::vector<size_t> followers(const Graph& g, size_t first, size_t end) {
   std::vector<bool> follows(g.values().size(), false);
   std::vector<size_t> found;
@@ -97,7 +97,7 @@ class Writer {
     for (ValueId v : op.ins) ins.push_back(now_[static_cast<size_t>(v)]);
     return ins;
   }
-  // kNone for one that is absent.
+  // kNone for absent ones.
   std::vector<ValueId> operands(const Op& op, std::initializer_list<std::string_view> names) const {
     std::vector<ValueId> ins;
     for (std::string_view name : names) {
@@ -117,7 +117,7 @@ class Writer {
 
   const Graph& from_;
   Graph to_;
-  std::vector<ValueId> now_;  // of each value of `from_`, in `to_`
+  std::vector<ValueId> now_;  // [value of `from_`]: its copy in `to_`
 };
 
 }  // namespace
@@ -127,7 +127,7 @@ Graph join_head(const Graph& micro, const plan::Plan& plan) {
   if (head == kNowhere || gradient == kNowhere) return micro;
   const std::vector<size_t> moved = followers(micro, head, gradient);
   for (size_t i : moved)
-    if (micro.op_at(i).phase != Phase::forward) return micro;  // what the gradient is made of needs the loss
+    if (micro.op_at(i).phase != Phase::forward) return micro;  // an input of the gradient depends on the loss
   const bool splits = splits_vocabulary(plan, micro, micro.op_at(head));
   Writer writer(micro);
   for (size_t i = 0; i < micro.ops().size(); ++i) {

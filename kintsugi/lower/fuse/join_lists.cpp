@@ -18,9 +18,9 @@ bool is_listed(const graph::OpTable& operations, const Instruction& i) {
          operations.find(i.kernel).listed;
 }
 
-constexpr size_t kMost = 32;  // outputs, since Instruction::accumulate has a bit for each
+constexpr size_t kMost = 32;  // outputs: Instruction::accumulate has one bit for each
 
-// Whether `next` can be done with `first`, which stands before it.
+// Whether `next` can be joined with `first`, which precedes it.
 bool goes_with(const Program& p, const Instruction& first, const Instruction& next) {
   return first.kernel == next.kernel && first.outs.size() + next.outs.size() <= kMost &&
          first.attributes == next.attributes && first.phase == next.phase && !program::in_order(p, first, next);

@@ -1,4 +1,4 @@
-// Instructions that differ in their operands alone.
+// Joins instructions that differ only in their operands.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::lower {
 
-// On a device, neighbours of one operation that makes an output of each operand (`listed`: the sums of squares of
-// gradients) become one instruction, which a device starts once: small ones take no longer than their bytes.
+// On a device, joins adjacent instructions of an operation with one output per operand (`listed`, such as sums of
+// squares of gradients) into one, which is a single launch: small ones are dominated by the launch.
 void join_lists(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

@@ -37,7 +37,7 @@ std::span<const Pattern> patterns() {
        .producers = {},
        .consumers = {"add"},
        .needs = Capability::in_place,
-       .across_layers = true},  // where Kernel::also_accumulates has the output
+       .across_layers = true},  // if Kernel::also_accumulates has the output
       {.rewrite = Rewrite::residual,
        .producers = {"contract"},
        .consumers = {"add"},
@@ -61,7 +61,7 @@ std::span<const Pattern> patterns() {
        .consumers = {"sum_squares"},
        .across_layers = true,
        .on_device = true},
-      // Which kinds a launch begins with is what its kernel says (Kernel::begins_with).
+      // The kinds that precede the kernel are in its Kernel::begins_with.
       {.rewrite = Rewrite::launch,
        .producers = {},
        .consumers = {},

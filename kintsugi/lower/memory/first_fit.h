@@ -1,4 +1,4 @@
-// The lowest free offset beside blocks that have one already.
+// First-fit placement: the lowest free offset among blocks that are already placed.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::lower {
 
-// Bytes that are occupied while they are live: along one list of instructions or calls, or along each of several.
+// Bytes occupied during a live range: along one list of instructions or calls, or along each of several.
 template <typename Live>
 struct Block {
   int64_t offset = 0, bytes = 0;
@@ -27,7 +27,7 @@ inline bool overlap(const std::vector<LiveRange>& a, const std::vector<LiveRange
   return false;
 }
 
-// The lowest offset at which that many bytes fit beside the blocks live at the same time. Blocks are ordered by
+// The lowest offset at which that many bytes fit among the blocks live at the same time. Blocks must be sorted by
 // offset.
 template <typename Live>
 int64_t lowest_offset(const std::vector<Block<Live>>& blocks, const std::type_identity_t<Live>& live, int64_t bytes) {
@@ -40,7 +40,7 @@ int64_t lowest_offset(const std::vector<Block<Live>>& blocks, const std::type_id
   return offset;
 }
 
-// Keeps the order of offsets.
+// Keeps blocks sorted by offset.
 template <typename Live>
 void insert_block(std::vector<Block<Live>>& blocks, const std::type_identity_t<Block<Live>>& block) {
   const auto behind = std::upper_bound(blocks.begin(), blocks.end(), block,

@@ -16,7 +16,7 @@ using program::Region;
 
 namespace {
 
-// (output, input) of an instruction that may share memory.
+// (output, input) pairs of an instruction that may share memory.
 std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i, const graph::OpTable& operations) {
   if (i.kind == program::Kind::compute) {
     const graph::OpRow& row = operations.find(i.kernel);
@@ -31,9 +31,9 @@ std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i, const grap
   return {};
 }
 
-// The instruction after which the work of each is done: the wait for it, or itself.
+// [instruction]: the instruction that completes its work, the wait for it or itself.
 std::vector<size_t> done_at(const Instructions& list) {
-  std::map<int, size_t> waits;  // by event
+  std::map<int, size_t> waits;  // [event]
   for (size_t at = 0; at < list.size(); ++at)
     if (list[at]->kind == program::Kind::wait) waits[list[at]->event] = at;
   std::vector<size_t> done;
@@ -44,8 +44,8 @@ std::vector<size_t> done_at(const Instructions& list) {
   return done;
 }
 
-// Whether output `to` of the instruction may reuse the memory of its input `operand`, as far as types, the run and
-// other operands allow.
+// Whether output `to` of the instruction may reuse the memory of its input `operand`, considering types, the run and
+// other operands.
 bool fits_in_place(const Program& p, const Instruction& i, BufferId operand, BufferId to) {
   const BufferId from = p.root(operand);
   const program::Buffer &x = p.buffer(from), &y = p.buffer(to);
@@ -55,7 +55,7 @@ bool fits_in_place(const Program& p, const Instruction& i, BufferId operand, Buf
          p.buffer(operand).bytes() == x.bytes() && std::count_if(i.ins.begin(), i.ins.end(), is_from) == 1;
 }
 
-// Whether an instruction between these two reads it: while a collective is under way, no other instruction reads its
+// Whether an instruction between these two reads it: while a collective is in flight, no other instruction may read its
 // buffers.
 bool is_read_between(const Program& p, const Instructions& list, BufferId root, size_t begin, size_t end) {
   for (size_t at = begin + 1; at < end; ++at)
@@ -64,8 +64,8 @@ bool is_read_between(const Program& p, const Instructions& list, BufferId root, 
   return false;
 }
 
-// Where a value of one position is written to a cache, the first instruction that reads the cache behind it: a kernel
-// may do both at once (kernels::Kernel::begins_with). None for others.
+// For a write of a single position to a cache, the first later instruction that reads the cache: a kernel may fuse both
+// (kernels::Kernel::begins_with). Nothing for other instructions.
 std::optional<size_t> reads_cache(const Program& p, const Instructions& list, size_t at) {
   const Instruction& write = *list[at];
   if (write.kernel != "cache_write" || p.buffer(write.ins[1]).type.shape.size("seq") != 1) return std::nullopt;

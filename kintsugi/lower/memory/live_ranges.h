@@ -1,5 +1,4 @@
-// The live ranges of buffers of the arena, along a straight list of instructions; and which of them reuse the memory
-// of another.
+// Live ranges of arena buffers along a straight list of instructions, and which buffers reuse the memory of others.
 #pragma once
 
 #include <functional>
@@ -21,27 +20,28 @@ struct LiveRange {
 
 using Instructions = std::vector<const program::Instruction*>;
 
-// Of these bodies, one after another.
+// The instructions of these bodies, concatenated.
 Instructions instructions_of(const program::Program& p, const std::vector<int>& bodies);
 
-// The bodies of the last micro-batch, which touch all that those of other micro-batches do, and of the step; in the
-// order of their calls.
+// The bodies of the last micro-batch, which touch everything that those of other micro-batches do, and of the step, in
+// call order.
 std::vector<int> bodies_of_last_micro_batch(const program::CallList& list);
 
-// By buffer, of roots alone. An input is live from the beginning, an output until after the last instruction; what one
-// position adds to a cache, until the cache is read.
+// [buffer], for roots only. Inputs are live from the beginning, outputs until after the last instruction; a value that
+// a decoding step adds to a cache is live until the cache is read.
 std::vector<LiveRange> live_ranges(const program::Program& p, const Instructions& list);
 
-// The sum of bytes that are live at each instruction: no packing is smaller than the largest.
+// Bytes live at each instruction; the maximum is a lower bound of any packing.
 std::vector<int64_t> live_bytes(const program::Program& p, const std::vector<LiveRange>& live, size_t length);
 
-// What else decides of the memory of an output, and learns of it; either may be absent.
+// Further conditions on sharing memory, and notification of it; either may be empty.
 struct Sharing {
   std::function<bool(program::BufferId from, program::BufferId to)> may = {};
   std::function<void(program::BufferId from, program::BufferId to)> shared = {};
 };
 
-// Gives an output the memory of an input whose live range ends there, if the operation's row and `sharing` allow it.
+// Lets an output reuse the memory of an input whose live range ends there, if the operation's row and `sharing` allow
+// it.
 void share_in_place(program::Program& p, const Instructions& list, const graph::OpTable& operations,
                     const Sharing& sharing = {});
 

@@ -19,18 +19,18 @@ using program::Region;
 
 namespace {
 
-// One after another, by kind.
+// Consecutively, by kind.
 void plan_states(Program& p) {
   for (program::StateKind kind : tensor::kStateKinds)
     for (const program::StateInfo& s : p.states) {
-      if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket that has one
+      if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // its bucket has been placed
       if (p.buffer(s.buffer).region != Region::state) continue;
       p.buffer(s.buffer).offset = p.state_bytes;
       p.state_bytes += p.aligned(p.buffer(s.buffer).bytes());
     }
 }
 
-// One after another, each as often as it has copies.
+// Consecutively, each with all of its copies.
 void plan_file(Program& p) {
   for (program::Buffer& b : p.buffers) {
     if (b.region != Region::file || b.same_as != kNoBuffer) continue;
@@ -39,13 +39,13 @@ void plan_file(Program& p) {
   }
 }
 
-// One micro-batch at a time: all use the same buffers, so that the last one and the step show every conflict.
+// Without overlap of micro-batches: all use the same buffers, so that the last one and the step exhibit every conflict.
 void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operations) {
   const Instructions all = instructions_of(p, bodies_of_last_micro_batch(list));
   share_in_place(p, all, operations);
   const std::vector<LiveRange> live = live_ranges(p, all);
   std::vector<Item> items;
-  std::vector<program::Buffer*> buffers;  // of each item
+  std::vector<program::Buffer*> buffers;  // per item
   for (size_t b = 0; b < live.size(); ++b) {
     if (live[b].empty()) continue;
     items.push_back({p.aligned(p.buffers[b].bytes()), {{live[b].begin, live[b].end}}});
@@ -66,7 +66,7 @@ void plan_memory(Program& p, const graph::OpTable& operations, int64_t enough) {
   if (p.on_device)
     for (const CallList& list : p.lists) p.staged_bytes = std::max(p.staged_bytes, program::staging(p, list).bytes);
   if (p.on_device && p.sums_in_rank_order) p.sums_bytes = program::ordered_sums(p).bytes;
-  const int64_t enough_in_arena = enough - p.bytes();  // all but the arena
+  const int64_t enough_in_arena = enough - p.bytes();  // remaining for the arena
   for (size_t i = 0; i < p.lists.size(); ++i) {
     if (interleaves(p.lists[i])) {
       plan_slots(p, i, operations, enough_in_arena);

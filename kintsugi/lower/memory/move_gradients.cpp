@@ -65,7 +65,7 @@ Beginnings beginnings_of(const Program& p, const CallList& train) {
   return all;
 }
 
-// The bytes of an accumulator that are not replaced, as views of it.
+// The bytes of an accumulator that are not overwritten, as views of it.
 std::vector<BufferId> add_gaps(Program& p, BufferId accumulator, std::vector<Bytes> replaced) {
   const int64_t size = tensor::size_of(p.buffer(accumulator).type.dtype), end = p.buffer(accumulator).bytes();
   std::sort(replaced.begin(), replaced.end(), [](Bytes a, Bytes b) { return a.begin < b.begin; });
@@ -96,13 +96,13 @@ void move_gradients(Program& p, const graph::OpTable& operations) {
   const CallList* train = p.find(program::Step::train);
   if (!train || program::last_micro_batch(*train) > 0) return;
   const Beginnings all = beginnings_of(p, *train);
-  std::map<int, std::multimap<size_t, Instruction>> fills;  // by body, before which of its instructions
+  std::map<int, std::multimap<size_t, Instruction>> fills;  // [body]: instructions to insert, by position
   for (const auto& [accumulator, begins] : all) {
     if (std::vector<BufferId> gaps = add_gaps(p, accumulator, begins.replaced); !gaps.empty()) {
       const Instruction& first = p.bodies[static_cast<size_t>(begins.body)].instructions[begins.at];
       fills[begins.body].emplace(begins.at, zeros(p, operations, std::move(gaps), first));
     }
-    p.buffer(accumulator).output = p.buffer(accumulator).name;  // read after the step by what compares gradients
+    p.buffer(accumulator).output = p.buffer(accumulator).name;  // compared after the step
   }
   for (size_t b = 0; b < p.buffers.size(); ++b)
     if (all.contains(p.root(static_cast<BufferId>(b)))) p.buffers[b].region = Region::arena;

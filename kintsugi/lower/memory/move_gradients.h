@@ -1,4 +1,4 @@
-// The accumulators of a step with one micro-batch, which hold nothing from step to step.
+// Accumulators of a step with one micro-batch, which need not persist between steps.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,10 +6,9 @@
 
 namespace kintsugi::lower {
 
-// Moves them from the states to the arena, where each lives from its first write to the end of the step, and so takes
-// the memory of activations that have died. What of one is read and no instruction has replaced by then (the gaps
-// between the parameters of a bucket) is filled with zeros ahead of its first write. With several micro-batches they
-// stay where they are.
+// Moves them from the states to the arena, where each is live from its first write to the end of the step and can thus
+// reuse the memory of dead activations. Parts that are read without having been overwritten (gaps between the
+// parameters of a bucket) are zeroed before the first write. With several micro-batches, does nothing.
 void move_gradients(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

@@ -15,7 +15,7 @@ namespace {
 
 using Order = std::vector<int>;
 
-constexpr int kMostInMatrix = 1 << 15;  // items; the matrix of these has 128 MiB
+constexpr int kMostInMatrix = 1 << 15;  // items; the matrix then takes 128 MiB
 constexpr int kRankBits = 15;
 constexpr uint64_t kRank = (uint64_t{1} << kRankBits) - 1;
 constexpr uint64_t kPlaced = ~uint64_t{0};
@@ -23,7 +23,7 @@ constexpr uint64_t kPlaced = ~uint64_t{0};
 // A packing within a thousandth of the lower bound is not improved.
 constexpr int64_t kClose = 1000;
 
-// The budget of the search, in pairs of items examined (a few nanoseconds each).
+// Budget of the search, in pairs of items examined (a few nanoseconds each).
 int64_t allowed_operations(int64_t items) {
   return std::min(20'000 * items, 4'000'000 + 4'000 * items);
 }
@@ -54,7 +54,7 @@ class Packer {
   }
 
   template <typename Key>
-  Order sorted(Key&& key) const {  // ascending; of equals, the first to begin
+  Order sorted(Key&& key) const {  // ascending; ties go to the earliest begin
     Order order(t_.item.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
@@ -75,9 +75,8 @@ class Packer {
     return sorted([&](int i) { return std::pair(-bytes(i), t_.item[static_cast<size_t>(i)]); });
   }
 
-  // From the bottom up: of all remaining items, the one with the lowest possible offset, and of several the first in
-  // the order.
-  // (Sekiyama et al. 2018 do so for items with one interval.)
+  // Bottom up: of all remaining items, places the one with the lowest possible offset; ties go to the first in the
+  // order. (Sekiyama et al. 2018, for items with one interval.)
   void lowest_first(const Order& order) {
     std::vector<uint64_t> keys(conflicts_.words() * 64, kPlaced);  // height in units, then rank in the order
     for (size_t rank = 0; rank < order.size(); ++rank) keys[static_cast<size_t>(order[rank])] = rank;
@@ -85,7 +84,8 @@ class Packer {
       return *std::min_element(keys.begin() + static_cast<std::ptrdiff_t>(w) * 64,
                                keys.begin() + static_cast<std::ptrdiff_t>(w + 1) * 64);
     };
-    std::vector<uint64_t> least(conflicts_.words());  // of 64 items, or less than that, since keys only grow
+    std::vector<uint64_t> least(
+        conflicts_.words());  // minimum over 64 items, or a lower bound of it, since keys only grow
     for (size_t w = 0; w < least.size(); ++w) least[w] = least_of(w);
     begin();
     for (size_t n = 0; n < order.size(); ++n) {
@@ -130,9 +130,9 @@ class Packer {
     keep();
   }
 
-  // Items that end too high come earlier in the next order (squeaky wheel optimization, Joslin and Clements 1999).
+  // Items that end too high move forward in the next order (squeaky wheel optimization, Joslin and Clements 1999).
   void improve(Order order, bool lowest, int64_t allowed) {
-    std::vector<std::pair<double, int>> ranks(order.size());  // the next, and this one
+    std::vector<std::pair<double, int>> ranks(order.size());  // next rank, and current
     int64_t best_here = std::numeric_limits<int64_t>::max();
     for (int since = 0; since < kPatience && !done(allowed); ++since) {
       lowest ? lowest_first(order) : first_fit(order);
@@ -185,8 +185,8 @@ class Packer {
   int64_t unit_ = 0;
   int64_t operations_ = 0;
   uint64_t state_ = 0x9e3779b97f4a7c15ULL;
-  std::vector<int64_t> offsets_;  // of the packing that is being made
-  std::vector<uint64_t> left_;    // bits: without an offset yet
+  std::vector<int64_t> offsets_;  // of the packing under construction
+  std::vector<uint64_t> left_;    // bit set: items without an offset
   int64_t bytes_ = 0;
   std::vector<int64_t> best_;
   int64_t best_bytes_ = 0;

@@ -21,7 +21,7 @@ void check(const std::vector<Item>& items) {
   }
 }
 
-// The transpose of 64 x 64 bits (Warren, Hacker's Delight, section 7-3), rows and columns counted from bit 0.
+// Transposes a 64 x 64 bit matrix (Warren, Hacker's Delight, section 7-3), rows and columns counted from bit 0.
 void transpose(uint64_t* rows) {
   uint64_t mask = 0x00000000ffffffffULL;
   for (unsigned j = 32; j != 0; j >>= 1, mask ^= mask << j)
@@ -43,7 +43,7 @@ Timeline timeline_of(const std::vector<Item>& items) {
     return items[static_cast<size_t>(a)].live[0].begin < items[static_cast<size_t>(b)].live[0].begin;
   });
 
-  // Begins come before ends at the same instant.
+  // At the same instant, begins precede ends.
   std::vector<std::pair<int64_t, int>> events;
   for (int i = 0; i < t.size(); ++i) {
     const Item& item = items[static_cast<size_t>(t.item[static_cast<size_t>(i)])];
@@ -79,7 +79,7 @@ Timeline timeline_of(const std::vector<Item>& items) {
 Conflicts::Conflicts(const Timeline& t)
     : words_((t.item.size() + 63) / 64), rows_(words_ * words_ * 64, 0), extents_(t.item.size(), {0, 0}) {
   struct Event {
-    int point, kind, item;  // kind 0: begins, 1: meets all that is live, 2: ends
+    int point, kind, item;  // kind 0: begins, 1: meets everything live, 2: ends
     auto operator<=>(const Event&) const = default;
   };
   std::vector<Event> events;
@@ -90,7 +90,7 @@ Conflicts::Conflicts(const Timeline& t)
       events.push_back({live.end, 2, i});
     }
   std::sort(events.begin(), events.end());
-  std::vector<uint64_t> now(words_, 0);  // what is live
+  std::vector<uint64_t> now(words_, 0);  // live items
   for (const Event& e : events) {
     const auto i = static_cast<size_t>(e.item);
     if (e.kind == 1) {
@@ -101,7 +101,7 @@ Conflicts::Conflicts(const Timeline& t)
     }
   }
 
-  // Each row has the items that were live when its item began; now the transpose is added.
+  // Each row has the items that were live when its item began; now add the transpose.
   uint64_t upper[64], lower[64];
   for (size_t a = 0; a < words_; ++a)
     for (size_t b = a; b < words_; ++b) {

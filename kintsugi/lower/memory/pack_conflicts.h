@@ -1,5 +1,4 @@
-// Which items are live together, for pack(): time reduced to few points instead of many instants, and the pairs as
-// bits.
+// Conflicts between items for pack(): compresses time to few points, and stores conflicting pairs as a bit matrix.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +9,28 @@
 
 namespace kintsugi::lower {
 
-// Items in the order of their first begin. A point is a run of instants in which intervals begin and none ends: all
-// that are live in it are live together at its last instant.
+// Items in order of their first begin. A point is a run of instants in which intervals begin and none ends: all items
+// live in it are live together at its last instant.
 struct Timeline {
-  std::vector<int> item;                      // which of the caller's: those with bytes and intervals
-  std::vector<int64_t> bytes;                 // of it
-  std::vector<int64_t> duration;              // instants in which it is live
-  std::vector<std::vector<Interval>> points;  // in which it is live
+  std::vector<int> item;                      // index of the caller's item, for those with bytes and intervals
+  std::vector<int64_t> bytes;                 // per item
+  std::vector<int64_t> duration;              // number of instants in which it is live
+  std::vector<std::vector<Interval>> points;  // points in which it is live
   int num_points = 0;
   int64_t lower_bound = 0;
 
   int size() const { return static_cast<int>(item.size()); }
 };
 
-// InternalError for intervals that are not ascending and disjoint.
+// Throws InternalError for intervals that are not ascending and disjoint.
 Timeline timeline_of(const std::vector<Item>& items);
 
-// A symmetric matrix of bits: row i has bit j where items i and j are live together, and not bit i.
+// A symmetric bit matrix: bit j of row i is set if items i and j, i != j, are live together.
 class Conflicts {
  public:
   explicit Conflicts(const Timeline& t);
 
-  // Calls f(j) for every j of the set that is live together with i.
+  // Calls f(j) for every j in the set that is live together with i.
   template <typename F>
   void each(int i, const std::vector<uint64_t>& set, F&& f) const {
     const uint64_t* row = rows_.data() + static_cast<size_t>(i) * words_;
@@ -45,7 +44,7 @@ class Conflicts {
 
  private:
   struct Extent {
-    size_t first, end;  // words of a row that have bits
+    size_t first, end;  // range of nonzero words in a row
   };
 
   size_t words_;

@@ -9,8 +9,8 @@ namespace kintsugi::lower {
 
 namespace {
 
-// The height of each point: a tree over them, whose nodes store the greatest height in their subtree, and a height
-// that all points of the subtree have at least.
+// The height of each point: a tree whose nodes store the maximum height of their subtree, and a height that all of its
+// points have at least.
 class Skyline {
  public:
   explicit Skyline(int num_points)
@@ -28,7 +28,7 @@ class Skyline {
     return height;
   }
 
-  // No less than top().
+  // Must be at least top().
   void raise(const Interval& points, int64_t height) {
     size_t a = leaves_ + static_cast<size_t>(points.begin), b = leaves_ + static_cast<size_t>(points.end);
     for (size_t n : {a / 2, b / 2})
@@ -52,11 +52,11 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
   });
-  // Of the next few in the order, the one with the lowest possible offset.
+  // Considers the next few items in order, and places the one with the lowest possible offset.
   constexpr size_t kMany = 2048, kFew = 64;
-  constexpr int64_t kLooks = 2'000'000;  // after which they are fewer
+  constexpr int64_t kLooks = 2'000'000;  // after which fewer are considered
   int64_t looks = 0;
-  using Candidate = std::pair<int64_t, size_t>;  // height, or less than that, and place in the order
+  using Candidate = std::pair<int64_t, size_t>;  // height or a lower bound of it, and index in the order
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   Skyline skyline(t.num_points);
   std::vector<int64_t> offsets(t.item.size(), 0);

@@ -13,19 +13,19 @@ using program::Program;
 
 namespace {
 
-// Layers are places of their own where a stage has chunks of several sizes, and where a backward pass takes up one
-// layer's values while it makes another's for the pass of weights, which many ticks show.
+// Separating layers helps if a stage has chunks of several sizes, or if a backward pass consumes one layer's values
+// while it produces another's for the weight pass, which many ticks resolve.
 constexpr Grain kGrains[] = {
     {.ticks = 1}, {.ticks = 1, .by_layer = true}, {.ticks = 24, .by_layer = true}, {.ticks = 8, .by_layer = true}};
 constexpr int64_t kNearBound = 1000;     // within a thousandth of the lower bound
-constexpr size_t kMostInstances = 6000;  // the time grows with their square
+constexpr size_t kMostInstances = 6000;  // time grows quadratically
 
-// The calls of one body with temporaries.
+// The calls of a body with temporaries.
 const std::vector<int>& calls_of(const ListLiveness& l, const Segment& temporaries) {
   return l.bodies[static_cast<size_t>(temporaries.body)].calls;
 }
 
-// By call, by segment: where it begins in the arena; -1: the call has none of it.
+// [call][segment]: start in the arena; -1: not present in the call.
 std::vector<std::vector<int64_t>> begins_of(const ListLiveness& l, const SlotPlan& plan) {
   std::vector<std::vector<int64_t>> begins(static_cast<size_t>(l.num_calls),
                                            std::vector<int64_t>(plan.segments.list.size(), -1));

@@ -13,7 +13,7 @@
 
 namespace kintsugi::lower {
 
-// Buffers in units of 64 bytes, which make the plans short.
+// Buffers in units of 64 bytes, for short plans.
 struct Example : Maker {
   BufferId w = state("w", {{"n", 16}}), g = state("g", {{"n", 16}}, program::StateKind::gradient);
 
@@ -35,7 +35,7 @@ struct Example : Maker {
   }
 };
 
-// "a:0+128": in segment 0, 128 bytes from its beginning; "b=a": in the memory of a. "backward(1) 0 -": the call of
+// "a:0+128": in segment 0, 128 bytes from its beginning; "b=a": shares the memory of a. "backward(1) 0 -": the call of
 // micro-batch 1, and where its segments begin.
 inline std::string planned(const program::Program& p) {
   std::string t;
@@ -54,7 +54,7 @@ inline std::string planned(const program::Program& p) {
   return t + fmt::format("{} bytes, at least {}\n", list.arena_bytes, list.lower_bound_bytes);
 }
 
-// "packed with 8 ticks: stacked 512, packed 448, beside 512": the plan, and the candidates that it was chosen from.
+// "packed with 8 ticks: stacked 512, packed 448, beside 512": the plan, and the candidates it was chosen from.
 inline std::string choice(const program::Program& p) {
   const ListLiveness liveness = liveness_of(p, p.lists[0]);
   const SlotPlan best = best_slot_plan(p, p.lists[0], liveness);

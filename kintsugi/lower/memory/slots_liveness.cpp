@@ -36,8 +36,8 @@ BodyLiveness liveness_of_body(const Program& p, const CallList& list, int body) 
   return made;
 }
 
-// The calls of carried buffers, by micro-batch, of those that have a call of each body. Buffers of the step count for
-// the last micro-batch.
+// The calls of carried buffers, per micro-batch that has a call of each body. Buffers of the step count for the last
+// micro-batch.
 std::vector<std::vector<int>> calls_of(const Program& p, const CallList& list, const ListLiveness& l,
                                        const Carried& carried) {
   std::set<int> bases;
@@ -113,7 +113,7 @@ ListLiveness liveness_of(const Program& p, const CallList& list) {
 }
 
 int64_t lower_bound(const Program& p, const CallList& list, const ListLiveness& l) {
-  std::map<int, int64_t> within;  // by body: what its own calls have live at one time
+  std::map<int, int64_t> within;  // [body]: bytes live within its calls
   for (size_t at = 0; at < l.bodies.size(); ++at) {
     const BodyLiveness& body = l.bodies[at];
     const int length = body.lengths[body.last];
@@ -133,7 +133,7 @@ int64_t lower_bound(const Program& p, const CallList& list, const ListLiveness& 
   for (const Carried& carried : l.carried)
     for (const std::vector<int>& calls : carried.calls) {
       for (int c = calls.front(); c <= calls.back(); ++c) all[static_cast<size_t>(c)] += carried.bytes;
-      for (int c : calls) all[static_cast<size_t>(c)] -= carried.bytes;  // counted within these
+      for (int c : calls) all[static_cast<size_t>(c)] -= carried.bytes;  // counted within these calls
     }
   return *std::max_element(all.begin(), all.end());
 }

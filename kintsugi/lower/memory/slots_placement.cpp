@@ -45,7 +45,7 @@ std::vector<Item> items_of(const ArenaDemand& demand) {
   return items;
 }
 
-// The ticks of calls, those of neighbours as one interval.
+// The ticks of calls, merging adjacent calls into one interval.
 std::vector<Interval> ticks_of(const std::vector<int>& calls, int ticks) {
   std::vector<Interval> list;
   for (int c : calls) {

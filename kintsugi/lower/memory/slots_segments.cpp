@@ -18,7 +18,7 @@ struct Ticks {
   int first, last;
 };
 
-// The ticks of a body in which some variant of it has the buffer live.
+// The ticks of a body in which the buffer is live in some variant.
 Ticks ticks_of(const BodyLiveness& body, BufferId b, int ticks) {
   Ticks found = {ticks - 1, 0};
   const std::vector<LiveRange> live = body.live(b);
@@ -31,7 +31,7 @@ Ticks ticks_of(const BodyLiveness& body, BufferId b, int ticks) {
   return found;
 }
 
-// By buffer, the layer that makes it.
+// [buffer]: the layer that produces it.
 std::vector<int> layers_of(const Program& p, const ListLiveness& l) {
   std::vector<int> layers(p.buffers.size(), 0);
   for (const BodyLiveness& body : l.bodies)
@@ -40,7 +40,7 @@ std::vector<int> layers_of(const Program& p, const ListLiveness& l) {
   return layers;
 }
 
-// Segments of carried buffers, one buffer after another, in the order in which the first body makes them.
+// Segments of carried buffers, consecutive in the order in which the first body produces them.
 void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
   std::map<std::tuple<int, int, int, int>, size_t> known;
   const std::vector<int> layers = s.grain.by_layer ? layers_of(p, l) : std::vector<int>(p.buffers.size(), 0);
@@ -68,7 +68,7 @@ void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
   }
 }
 
-// By variant of a body.
+// [variant of a body]
 using LiveRanges = std::vector<LiveRange>;
 using Blocks = std::vector<Block<LiveRanges>>;
 
@@ -76,11 +76,11 @@ using Blocks = std::vector<Block<LiveRanges>>;
 struct SegmentWithHoles {
   size_t segment;
   int64_t bytes;
-  Ticks ticks;   // in which it is there
-  Blocks taken;  // in the order of offsets
+  Ticks ticks;   // in which it is present
+  Blocks taken;  // sorted by offset
 };
 
-// What is carried from the body is live until its end, what is carried to it from its beginning.
+// Buffers carried from the body are live until its end, buffers carried to it from its beginning.
 LiveRanges live_ranges_of_carried(const BodyLiveness& body, BufferId b, bool begins, bool ends) {
   LiveRanges live = body.live(b);
   for (size_t v = 0; v < live.size(); ++v) {
@@ -115,7 +115,7 @@ struct Temporary {
   Ticks ticks;
 };
 
-// -1: it has no hole for it.
+// -1: no hole fits.
 int64_t offset_in_hole(const SegmentWithHoles& s, const Temporary& t) {
   if (t.ticks.first < s.ticks.first || t.ticks.last > s.ticks.last) return -1;
   const int64_t offset = lowest_offset(s.taken, t.live, t.bytes);
@@ -125,7 +125,7 @@ int64_t offset_in_hole(const SegmentWithHoles& s, const Temporary& t) {
 void add_temporaries(const Program& p, const ListLiveness& l, size_t body, Segments& s) {
   std::vector<SegmentWithHoles> with_holes = segments_with_holes(p, l, body, s);
   Segment own = {.body = static_cast<int>(body), .last_tick = s.grain.ticks - 1};
-  Blocks taken;  // of it
+  Blocks taken;  // within it
   for (BufferId b : l.bodies[body].temporaries) {
     const Temporary t = {p.aligned(p.buffer(b).bytes()), l.bodies[body].live(b),
                          ticks_of(l.bodies[body], b, s.grain.ticks)};

@@ -16,15 +16,15 @@ using program::Program;
 
 namespace {
 
-// Where an instruction is.
+// Position of an instruction.
 struct Spot {
   int body = 0;
-  size_t at = 0;  // in the body
+  size_t at = 0;  // index in the body
 
   auto operator<=>(const Spot&) const = default;
 };
 
-// By root: which instructions make it, and which touch it, in their order.
+// [root]: the instructions that produce it and those that touch it, in order.
 class LastUses {
  public:
   explicit LastUses(const Program& p) : makers_(p.buffers.size()), touches_(p.buffers.size()) {
@@ -37,12 +37,12 @@ class LastUses {
       }
   }
 
-  // Whether in each of the bodies that make `to`, nothing touches `from` after that except the instructions that make
+  // Whether in each body that produces `to`, nothing touches `from` afterwards except the instructions that produce
   // `to` (and the wait for it).
   bool is_last(BufferId from, BufferId to) const {
     const std::vector<Spot>&makers = makers_[index(to)], &touches = touches_[index(from)];
     for (size_t m = 0; m < makers.size(); ++m) {
-      if (m > 0 && makers[m].body == makers[m - 1].body) continue;  // the first in each body
+      if (m > 0 && makers[m].body == makers[m - 1].body) continue;  // only the first in each body
       for (auto t = std::upper_bound(touches.begin(), touches.end(), makers[m]);
            t != touches.end() && t->body == makers[m].body; ++t)
         if (!std::binary_search(makers.begin(), makers.end(), *t)) return false;
@@ -50,7 +50,7 @@ class LastUses {
     return true;
   }
 
-  // `to` becomes part of `from`.
+  // Merges `to` into `from`.
   void share(BufferId from, BufferId to) {
     merge(makers_[index(from)], makers_[index(to)]);
     merge(touches_[index(from)], touches_[index(to)]);
@@ -68,7 +68,7 @@ class LastUses {
     from.clear();
   }
 
-  std::vector<std::vector<Spot>> makers_, touches_;  // by buffer, of roots alone
+  std::vector<std::vector<Spot>> makers_, touches_;  // [buffer], for roots only
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ using tensor::Type;
 
 namespace {
 
-// A kernel has the operands and outputs of its operation, at the same positions.
+// Checks that a kernel has the operands and outputs of its operation, at the same positions.
 void check(std::string_view what, const Instruction& i, const OperandList& operation, const OperandList& kernel,
            size_t count, uint32_t absent) {
   if (!(operation == kernel))

@@ -1,4 +1,4 @@
-// Memory that kernels need beside their operands.
+// Workspaces of kernels.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -7,8 +7,8 @@
 
 namespace kintsugi::lower {
 
-// Gives each instruction whose kernel needs one a workspace: a buffer that is live while the instruction runs.
-// InternalError if a kernel does not name the operands and outputs of its operation, or an instruction has others.
+// Adds a workspace, a buffer that is live during the instruction, to each instruction whose kernel needs one. Throws
+// InternalError if the operands and outputs of a kernel differ from those of its operation, or of an instruction.
 void add_workspaces(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels,
                     int threads);
 

@@ -1,4 +1,4 @@
-// Copies between the arena and the file, and the waits for them, inserted between the instructions of a body.
+// Copies between the arena and the file, and the waits for them, to be inserted between the instructions of a body.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ int first_free_event(const program::Program& p);
 program::BufferId add_like(program::Program& p, program::BufferId like, program::Region region,
                            const std::string& suffix, int64_t copies = 0);
 
-// The bytes of a buffer from `shift` on, as many as a shape of that many elements of its dtype has.
+// A view of a buffer from element `first`, with that many elements of its dtype.
 program::BufferId add_part(program::Program& p, program::BufferId of, int64_t first, int64_t elements);
 
 class Copies {
  public:
   Copies(program::Program& p, int& events) : p_(p), events_(events) {}
 
-  // Instructions to be inserted before instruction `at` of the body as it is now; `like` gives layer and phase. At one
-  // position stores start first, then come waits for stores, then fetches start, then come waits for fetches.
+  // Instructions to insert before instruction `at` of the current body; `like` gives layer and phase. At one position
+  // stores start first, then come waits for stores, then fetches start, then come waits for fetches.
   int fetch(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
   int store(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
-  void wait(size_t at, int copy);  // by the number that fetch or store returned
+  void wait(size_t at, int copy);  // `copy`: returned by fetch or store
 
   void put_into(program::Body& body);
 

@@ -1,4 +1,4 @@
-// Activations in the file between forward and backward; see offload.h.
+// Offloads activations to the file between forward and backward; see offload.h.
 #include <algorithm>
 #include <map>
 
@@ -18,10 +18,10 @@ using program::Work;
 
 namespace {
 
-constexpr int64_t kSmallest = int64_t{64} << 10;  // bytes of a buffer that is worth moving
+constexpr int64_t kSmallest = int64_t{64} << 10;  // minimum bytes of a buffer worth moving
 
-// The positions in a body where its layers begin: the first instruction of each that computes. Between two of them are
-// the instructions of a layer, and those of its neighbours that were moved there.
+// The positions in a body where its layers begin: the first compute instruction of each. Between two of them are the
+// instructions of a layer, and those of adjacent layers that were moved there.
 std::vector<size_t> layer_begins(const std::vector<Instruction>& list) {
   std::map<int, size_t> first;
   for (size_t at = 0; at < list.size(); ++at)
@@ -32,7 +32,7 @@ std::vector<size_t> layer_begins(const std::vector<Instruction>& list) {
   return begins;
 }
 
-// The layer that an instruction is in.
+// The layer that contains an instruction.
 size_t layer_at(const std::vector<size_t>& begins, size_t at) {
   const auto next = std::upper_bound(begins.begin(), begins.end(), at);
   return next == begins.begin() ? 0 : static_cast<size_t>(next - begins.begin()) - 1;
@@ -68,9 +68,9 @@ class ActivationsInFile {
  private:
   // How a body uses a buffer.
   struct Touch {
-    size_t first = 0;     // the instruction
+    size_t first = 0;     // index of the first instruction
     bool writes = false;  // some of it
-    bool makes = false;   // all of it at one time
+    bool makes = false;   // all of it at once
   };
 
   const Body& body(int b) const { return p_.bodies[static_cast<size_t>(b)]; }
@@ -85,7 +85,7 @@ class ActivationsInFile {
         readers.push_back(static_cast<int>(b));
     }
     const bool at_once = follows_at_once(forward);
-    std::map<int, std::vector<size_t>> begins;  // of the layers of each reader
+    std::map<int, std::vector<size_t>> begins;  // [reader]: where its layers begin
     for (int reader : readers) begins[reader] = layer_begins(body(reader).instructions);
     std::vector<BufferId> moved;
     const size_t buffers = touched_by_.size();
@@ -124,7 +124,7 @@ class ActivationsInFile {
     return read && made;
   }
 
-  // Whether the backward of each micro-batch follows its forward directly.
+  // Whether the backward of each micro-batch directly follows its forward.
   bool follows_at_once(int forward) const {
     const program::Call* before = nullptr;
     for (const program::Call& call : train_.calls) {
@@ -138,7 +138,7 @@ class ActivationsInFile {
     return true;
   }
 
-  // By one of the readers in the first layers of its body; `begins`: of each reader, where its layers begin.
+  // By a reader in the first layers of its body; `begins`: where the layers of each reader begin.
   bool is_read_soon(BufferId id, const std::map<int, std::vector<size_t>>& begins) const {
     const std::map<int, Touch>& by = touched_by_[static_cast<size_t>(id)];
     return std::any_of(begins.begin(), begins.end(), [&](const auto& reader) {
@@ -147,9 +147,9 @@ class ActivationsInFile {
     });
   }
 
-  // The most micro-batches, from the first to the last, that are between forward and backward at one time.
+  // Maximum number of micro-batches, first to last, between forward and backward at one time.
   int64_t under_way(int forward) const {
-    std::map<int64_t, std::pair<size_t, size_t>> calls;  // by micro-batch: from, to
+    std::map<int64_t, std::pair<size_t, size_t>> calls;  // [micro-batch]: from, to
     for (size_t c = 0; c < train_.calls.size(); ++c) {
       const program::Call& call = train_.calls[c];
       const Body& b = body(call.body);
@@ -164,7 +164,7 @@ class ActivationsInFile {
     return most;
   }
 
-  // Of each buffer that moves: the first and the last instruction of a body that touches it.
+  // For each moved buffer: the first and last instruction of a body that touches it.
   struct Use {
     size_t first = 0, last = 0;
   };
@@ -190,7 +190,7 @@ class ActivationsInFile {
 
   void fetch_before(Body& body, const std::map<BufferId, BufferId>& files) {
     const std::vector<size_t> begins = layer_begins(body.instructions);
-    std::vector<std::pair<size_t, BufferId>> order;  // the first needed comes first
+    std::vector<std::pair<size_t, BufferId>> order;  // in order of need
     for (const auto& [id, use] : uses_in(body, files)) order.push_back({use.first, id});
     std::sort(order.begin(), order.end());
     Copies copies(p_, events_);
@@ -222,8 +222,8 @@ class ActivationsInFile {
   Program& p_;
   const program::CallList& train_;
   int& events_;
-  std::vector<std::map<int, Touch>> touched_by_;  // of each root, by body without variants
-  std::map<BufferId, BufferId> fetched_;          // of the reader that is worked on
+  std::vector<std::map<int, Touch>> touched_by_;  // [root][body without variants]
+  std::map<BufferId, BufferId> fetched_;          // of the current reader
 };
 
 }  // namespace

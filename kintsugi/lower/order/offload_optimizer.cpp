@@ -1,4 +1,4 @@
-// Optimizer state in the file; see offload.h.
+// Offloads optimizer states to the file; see offload.h.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,8 +20,8 @@ using program::Region;
 namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 20;  // elements
-constexpr int64_t kPieces = 128;              // about as many of all that a rank has
-constexpr int64_t kStep = 4096;               // a piece is a multiple of this, the grain of kernels
+constexpr int64_t kPieces = 128;              // approximate number of pieces per rank
+constexpr int64_t kStep = 4096;               // pieces are multiples of this, the grain of kernels
 
 class OptimizerInFile {
  public:
@@ -80,7 +80,7 @@ class OptimizerInFile {
       for (BufferId b : states_of(i)) ++uses_[b];
   }
 
-  // The number of elements if the instruction can work in pieces, or 0.
+  // The number of elements if the instruction can work in pieces, else 0.
   int64_t in_pieces(const Instruction& i) const {
     const std::set<BufferId> states = states_of(i);
     if (i.kind != Kind::compute || states.empty() || !operations_.find(i.kernel).flat) return 0;
@@ -139,9 +139,9 @@ class OptimizerInFile {
     return staged;
   }
 
-  // Pieces with the same first and last instruction are one unit.
+  // Pieces with the same first and last instruction form a unit.
   void find_units(const Body& body) {
-    std::map<BufferId, Unit> found;  // by what is in the arena
+    std::map<BufferId, Unit> found;  // [buffer in the arena]
     for (size_t at = 0; at < body.instructions.size(); ++at)
       for (const auto* list : {&body.instructions[at].ins, &body.instructions[at].outs})
         for (BufferId id : *list) {
@@ -167,13 +167,13 @@ class OptimizerInFile {
     return files_[staged] = file;
   }
 
-  // Before unit k is computed, k + 1 is being fetched, and more as far as they fit into three of the largest. If they
-  // do not fit, stores of those before k - 1 are waited for.
+  // While unit k is computed, k + 1 is being fetched, and more as far as they fit into three of the largest. If they do
+  // not fit, first waits for stores of those before k - 1.
   void place(const Body& body) {
     int64_t staging = 0;
     for (const Unit& u : units_) staging = std::max(staging, 3 * u.bytes);
     const std::vector<Instruction>& list = body.instructions;
-    size_t fetched = 0, stored = 0;  // the first that is not
+    size_t fetched = 0, stored = 0;  // first one that is not
     int64_t staged = 0;
     const auto fetch = [&](size_t at) {
       Unit& u = units_[fetched++];
@@ -212,9 +212,9 @@ class OptimizerInFile {
   Copies copies_;
   int64_t piece_ = 0;
   std::set<BufferId> states_;            // of the optimizer
-  std::map<BufferId, int> uses_;         // of each, in a body
-  std::map<BufferId, BufferId> files_;   // of each: its buffer in the file
-  std::map<BufferId, BufferId> pieces_;  // of each staged piece: its place in the file
+  std::map<BufferId, int> uses_;         // [state]: uses in a body
+  std::map<BufferId, BufferId> files_;   // [state]: its buffer in the file
+  std::map<BufferId, BufferId> pieces_;  // [staged piece]: its place in the file
   std::vector<Unit> units_;
 };
 

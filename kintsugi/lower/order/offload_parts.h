@@ -6,7 +6,7 @@
 
 namespace kintsugi::lower {
 
-// `events`: the first that is free.
+// `events`: the first free one.
 void offload_optimizer(program::Program& p, const graph::OpTable& operations, int& events);
 void offload_activations(program::Program& p, int& events);
 

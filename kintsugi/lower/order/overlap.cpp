@@ -29,7 +29,8 @@ void prefetch_in(const Program& p, std::vector<Instruction>& list) {
     if (!gathers_state(p, list[at])) continue;
     size_t to = at;
     const auto may_pass = [&](const Instruction& i) { return !in_order(p, i, list[at]); };
-    while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1])) --to;  // to its layer's beginning
+    while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1]))
+      --to;  // to the beginning of its layer
     const int before = to > 0 ? list[to - 1].layer : list[at].layer;
     while (to > 0 && list[to - 1].layer == before && !gathers_state(p, list[to - 1]) && may_pass(list[to - 1])) --to;
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(to), list.begin() + static_cast<std::ptrdiff_t>(at),
@@ -41,8 +42,8 @@ bool is_reduction(const Instruction& i) {
   return is_collective(i) && reduces(i);
 }
 
-// Moves an instruction to the end of the next layer's, as far as no instruction on the way touches its buffers.
-// Gathers that were moved ahead belong to neither layer.
+// Moves an instruction to the end of the next layer, as far as no instruction in between touches its buffers. Gathers
+// that were moved ahead belong to neither layer.
 void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
   size_t to = at;
   const auto pass = [&](int layer) {
@@ -58,7 +59,7 @@ void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
 }
 
 void postpone_in(const Program& p, std::vector<Instruction>& list, const graph::OpTable& operations) {
-  // The instruction before `at` that made its operand; list.size() where there is none.
+  // The instruction before `at` that produced its operand; list.size() if there is none.
   const auto maker = [&](size_t at) {
     for (size_t i = at; i-- > 0;)
       if (touches(p, list[i].outs, list[at].ins)) return i;
@@ -70,7 +71,7 @@ void postpone_in(const Program& p, std::vector<Instruction>& list, const graph::
       continue;
     const size_t made = maker(at);
     if (made == list.size()) continue;
-    const bool widened =  // from the dtype of the wire
+    const bool widened =  // from the wire dtype
         list[made].kind == Kind::compute && operations.find(list[made].kernel).converts_dtype;
     const size_t reduced = widened ? maker(made) : made;
     if (reduced == list.size() || !is_reduction(list[reduced])) continue;
@@ -98,13 +99,13 @@ bool is_receive(const Instruction& i) {
   return starts(i, Collective::receive);
 }
 
-// A sum of a step, which nothing before the update needs.
+// A reduction of a step, which nothing before the update needs.
 bool is_sum_of_step(const Body& body, const Instruction& i) {
   const bool is_pass = body.does(program::Work::backward) || body.does(program::Work::weight);
   return is_pass && i.phase == program::Phase::update && is_reduction(i);
 }
 
-// A send starts as soon as its value is made.
+// Starts a send as soon as its value has been produced.
 void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
     if (!is_send(list[at])) continue;
@@ -118,8 +119,7 @@ void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
-// Rows of a halo are packed and sent as soon as their block is made, so that they travel while the rest of the gradient
-// is computed.
+// Packs and sends rows of a halo as soon as their block has been produced, overlapping with the rest of the gradient.
 void hoist_halos(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
     if (!starts(list[at], Collective::halo) && !program::packs_halo(p, list[at])) continue;
@@ -130,7 +130,7 @@ void hoist_halos(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
-// For each body: the one that starts its receives, and those that wait for its sends and its sums; -1: none.
+// For each body: the one that starts its receives, and those that wait for its sends and its reductions; -1: none.
 struct Beside {
   int receive = -1, sent = -1, summed = -1;
 };
@@ -163,12 +163,13 @@ class Overlap {
     return at->second;
   }
 
-  // Of the receives of a channel the first is started ahead, each other one when that before it has ended: on a device
-  // it could not start sooner, and would hold back all that follows it, what the peer waits for too (verify_ranks).
+  // Of the receives of a channel the first is started ahead, each later one when the previous has completed: on a
+  // device it could not start sooner, and would hold back everything after it, including what the peer waits for
+  // (verify_ranks).
   void take_apart(Body& body, Body& receive, Body& sent, Body& summed) {
     std::vector<Instruction> list;
     program::UnderWay under_way(p_);
-    std::map<std::string, int> received;  // by channel: the last that was started
+    std::map<std::string, int> received;  // [channel]: the last started
     const auto begin = [&](Instruction& i) {
       i.event = event_of(i);
       const int number = under_way.add(i);
@@ -199,7 +200,7 @@ class Overlap {
     body.instructions = std::move(list);
   }
 
-  // A separate body beside another; variants share one if they can.
+  // Adds a body that complements another; variants share one if they can.
   int add(Body made, size_t of, program::Role role, int Beside::*which) {
     if (made.instructions.empty()) return -1;
     const Body& body = p_.bodies[of];
@@ -233,8 +234,8 @@ class Overlap {
     return "";
   }
 
-  // The receives of a call are started before the call ahead of it, unless that still starts some of their channel; its
-  // sends are waited for after the next call, its sums before the update.
+  // Starts the receives of a call before the previous call, unless that still starts some of their channel; waits for
+  // its sends after the next call, and for its reductions before the update.
   void spread(program::CallList& list) const {
     std::vector<program::Call> calls;
     const auto body_of = [&](size_t call, int Beside::*which) {
@@ -243,7 +244,7 @@ class Overlap {
     const auto add = [&](size_t call, int Beside::*which) {
       if (const int body = body_of(call, which); body >= 0) calls.push_back({body, list.calls[call].micro_batch});
     };
-    std::vector<program::Call> sums;  // that are still under way
+    std::vector<program::Call> sums;  // still in flight
     const auto receives_first = [&](size_t call) {
       return body_of(call + 1, &Beside::receive) >= 0 &&
              share_a_channel(p_.bodies[static_cast<size_t>(list.calls[call].body)],

@@ -1,4 +1,4 @@
-// Lets collectives run while other instructions compute.
+// Overlaps collectives with computation.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,12 +6,12 @@
 
 namespace kintsugi::lower {
 
-// Moves the communication of a layer so that it runs while its neighbour computes: a gather of weights starts where
-// the layer before it begins, and a reduced gradient is added to its accumulator where the layer after it ends.
+// Moves communication of a layer so that it overlaps with the adjacent layer: a gather of weights starts at the
+// beginning of the previous layer, and a reduced gradient is accumulated at the end of the next layer.
 void prefetch(program::Program& p, const graph::OpTable& operations);
 
-// Each collective is enqueued at its position, and waited for only where its result is used or its operand
-// overwritten, or at the end of its body; sums of gradients that are left there, before the update.
+// Enqueues each collective at its position, and waits for it only where its result is used or its operand overwritten,
+// or at the end of its body; for gradient reductions still in flight there, before the update.
 void overlap(program::Program& p);
 
 }  // namespace kintsugi::lower

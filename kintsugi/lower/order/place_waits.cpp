@@ -33,7 +33,7 @@ class WaitPlacer {
       if (copies) place(pending_.begin(), {c, program::kBeforeInputs});
       for (; input != list_.order.inputs.end() && input->call == number; ++input)
         stream_.add(touches_.of(input->buffer, true, list_, call));
-      Position first = {c, 0};  // of the launch that the instruction belongs to
+      Position first = {c, 0};  // of the launch that contains the instruction
       for (size_t at = 0; at < body.instructions.size(); ++at) {
         const Position here = {c, static_cast<int>(at)};
         if (body.instructions[at].launch != 0) first = here;
@@ -45,7 +45,7 @@ class WaitPlacer {
 
  private:
   struct Transfer {
-    int64_t number = 0;  // in the order of starts
+    int64_t number = 0;  // in start order
     int queue = 0;
     std::vector<Touch> touches;
   };
@@ -76,7 +76,7 @@ class WaitPlacer {
     transfers_[program::key_of(i, call)] = {started_++, queue, own};
   }
 
-  // The newest first: once the stream has waited for it, its queue has done what was before it.
+  // Newest first: once the stream has waited for it, its queue has completed what was before.
   void place(std::vector<Pending>::iterator first, Position before) {
     const auto newer = [](const Pending& a, const Pending& b) { return a.of->number > b.of->number; };
     std::sort(first, pending_.end(), newer);

@@ -22,7 +22,7 @@ bool is_state(const Op& op) {
   return op.role() == graph::Role::read_state;
 }
 
-// Costs nothing and depends on no value: an input, a constant.
+// Free and independent of other values: an input, a constant.
 bool is_given(const Op& op) {
   return op.row->free && op.ins.empty();
 }
@@ -42,7 +42,7 @@ class RecomputeChooser {
 
   // Whether the backward pass reads a repetition of the value.
   bool again(ValueId v) const { return repeated_[static_cast<size_t>(g_.value(v).op)] && !crosses_[at(v)]; }
-  // The layer's operations inserted before operation i, in their order.
+  // The layer's operations to insert before operation i, in order.
   const std::vector<size_t>& before(size_t i) const {
     static const std::vector<size_t> none;
     const auto found = before_.find(i);
@@ -62,7 +62,7 @@ class RecomputeChooser {
                         [&](ValueId v) { return is_state(maker(v)) && written_.contains(maker(v).state); });
   }
 
-  // From the last operation to the first: what the backward pass and what is repeated need.
+  // From the last operation to the first: what the backward pass and repeated operations need.
   void choose() {
     std::vector<bool> needed(g_.values().size(), false);
     for (size_t i = g_.ops().size(); i-- > 0;) {
@@ -89,8 +89,8 @@ class RecomputeChooser {
   const Graph& g_;
   const Recompute& how_;
   int layers_;
-  std::vector<bool> repeated_;        // of each operation
-  std::vector<bool> crosses_;         // of each value: another layer reads it
+  std::vector<bool> repeated_;        // [operation]
+  std::vector<bool> crosses_;         // [value]: another layer reads it
   std::set<graph::StateId> written_;  // by this graph
   std::map<size_t, std::vector<size_t>> before_;
 };
@@ -137,7 +137,7 @@ class RecomputeWriter {
 
   const Graph& from_;
   Graph to_;
-  std::vector<ValueId> now_, again_;  // of each value of `from_`, in `to_`
+  std::vector<ValueId> now_, again_;  // [value of `from_`]: copies in `to_`
 };
 
 }  // namespace
@@ -156,7 +156,7 @@ Graph recompute(Graph micro, const Recompute& how, int layers) {
 
 std::vector<ValueId> kept(const Graph& g) {
   std::set<ValueId> all;
-  // A view is replaced by what it views; a free value is made again from what it depends on.
+  // A view is replaced by what it views; a free value is rematerialized from what it depends on.
   const auto keep = [&](const auto& self, ValueId v) -> void {
     const Op& maker = g.op_at(static_cast<size_t>(g.value(v).op));
     if (maker.phase != Phase::forward || is_state(maker)) return;

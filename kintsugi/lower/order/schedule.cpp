@@ -32,10 +32,10 @@ bool is_of_micro_batch(Work work) {
   return work == Work::forward || work == Work::backward || work == Work::weight;
 }
 
-// A buffer's range in its root: the first addition to each range replaces its old content.
+// A buffer's range in its root: the first addition to each range overwrites it.
 using RootRange = std::pair<BufferId, int64_t>;
 
-// The first addition to each accumulator replaces what it held.
+// The first addition to each accumulator overwrites it.
 void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) {
   for (Instruction& i : body.instructions)
     for (size_t j = 0; j < i.outs.size(); ++j) {
@@ -46,15 +46,15 @@ void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) 
     }
 }
 
-// An instruction of the body `reduce` that goes into a pass. late: needs what a collective there makes.
+// An instruction of the body `reduce` that moves into a pass. late: depends on a collective there.
 struct Sum {
   Instruction instruction;
   bool late = false;
 };
 
-// What goes into the pass that completes the accumulators, and what precedes the update: collectives that need the
-// result of another, and all that follows these. In a pass they would wait for that at once: for the sum over `data`,
-// behind which there is a sum over `tensor` for what norms have.
+// What moves into the pass that completes the accumulators, and what precedes the update: collectives that depend on
+// another one, and everything after them. In a pass they would wait for it at once: for the reduction over `data`,
+// which for norms is followed by one over `tensor`.
 struct Sums {
   std::vector<Sum> in_pass;
   std::vector<Instruction> before_update;
@@ -82,8 +82,8 @@ Sums sums_of(const Program& p, const Body& reduce, bool has_update) {
   return sums;
 }
 
-// Puts sums into a body, directly after the last instruction that each must follow: a reduction after the last addition
-// to its accumulator. What is late stands ahead of the next layer's first, so that the pass goes on meanwhile.
+// Inserts reductions into a body directly after the last instruction that each depends on: after the last addition to
+// its accumulator. Late ones are inserted before the next layer's first, so that the pass continues meanwhile.
 class Hoist {
  public:
   Hoist(const Program& p, Body& body, const std::vector<Sum>& sums) : p_(p), list_(body.instructions) {
@@ -98,7 +98,7 @@ class Hoist {
   }
 
  private:
-  // Before which instruction of the list, and how many others that are placed there come first.
+  // Index of the next instruction in the list, and number of others inserted there before.
   using Position = std::pair<size_t, size_t>;
 
   void place(const Sum& sum) {
@@ -143,9 +143,9 @@ class Hoist {
 
   const Program& p_;
   std::vector<Instruction>& list_;
-  std::map<BufferId, std::vector<size_t>> touching_;                       // by root: positions in the list
+  std::map<BufferId, std::vector<size_t>> touching_;                       // [root]: positions in the list
   std::map<BufferId, std::vector<std::pair<size_t, const Sum*>>> placed_;  // by root
-  std::vector<std::vector<const Sum*>> before_;                            // by position
+  std::vector<std::vector<const Sum*>> before_;                            // [position]
 };
 
 bool adds_in_tree(const Body& body) {
@@ -153,7 +153,7 @@ bool adds_in_tree(const Body& body) {
                      [](const Instruction& i) { return i.adds_in_tree; });
 }
 
-// Sums of a binary tree after micro-batch m: at each level where another sum waits already, the two are added; the
+// Additions of a binary tree after micro-batch m: at each level where another sum is waiting, the two are added; the
 // result waits one level higher, or goes to the accumulator if it is the last.
 Body tree_of(const Body& body, int64_t m) {
   Body made = body;
@@ -181,7 +181,7 @@ Body tree_of(const Body& body, int64_t m) {
   return made;
 }
 
-// Makes the bodies that differ in the first and the last micro-batch.
+// Creates the variants of bodies for the first and last micro-batches.
 class Variants {
  public:
   Variants(Program& p, const plan::Schedule& schedule)
@@ -189,11 +189,11 @@ class Variants {
     for (const Body& body : p.bodies) tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
   }
 
-  // The body for micro-batch m; requested in the order of calls.
+  // The body for micro-batch m; called in call order.
   int of(int base, int64_t m) {
     const Body& body = p_.bodies[static_cast<size_t>(base)];
     const bool first = m == 0, last = m == schedule_.micro_batches - 1;
-    // Where the accumulators of the chunk are complete.
+    // The accumulators of the chunk are complete there.
     const int reduce = last && ends(body) ? find(p_, Work::reduce, body.chunk) : -1;
     const bool reduces = reduce >= 0 && !p_.bodies[static_cast<size_t>(reduce)].instructions.empty();
     std::string name;
@@ -221,7 +221,7 @@ class Variants {
     return at->second = static_cast<int>(p_.bodies.size()) - 1;
   }
 
-  // The body of the update, with what precedes it; -1: there is none. Asked for behind all others.
+  // The body of the update, including what precedes it; -1: none. Call after all others.
   int update() {
     if (update_ < 0) return update_;
     std::vector<Instruction>& list = p_.bodies[static_cast<size_t>(update_)].instructions;

@@ -37,7 +37,7 @@ Layout weight_layout(const plan::Plan& plan, const State& weight) {
   return layout;
 }
 
-// Every factor that some rule assigns to flat: the length of flat is a multiple of their product.
+// The product of all factors that rules assign to flat; its length must be a multiple of it.
 int64_t flat_parts(const plan::Plan& plan) {
   std::vector<Factor> factors;
   for (const plan::Rule& r : plan.rules)
@@ -76,7 +76,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     bool operator==(const Key&) const = default;
   };
   std::vector<Key> keys;
-  std::map<int, std::vector<size_t>> of_layer;  // buckets, all but those alone
+  std::map<int, std::vector<size_t>> of_layer;  // [layer]: buckets, except those of shared weights
   const int64_t parts = flat_parts(plan);
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
@@ -128,7 +128,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
         if (!bucket.gradient.is_split(p.factor) && !plan.units) bucket.gradient.set_part(p.factor, p.combiner);
       }
   }
-  std::map<std::tuple<int, StateKind, std::string>, StateId> made;  // by bucket and by the name after the weight's
+  std::map<std::tuple<int, StateKind, std::string>, StateId> made;  // by bucket and name suffix after the weight's
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
     const State& s = states[id];
@@ -155,11 +155,11 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
 Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
   Graph g("update", update.table(), buckets.states);
   g.phase = graph::Phase::update;
-  std::vector<ValueId> now(update.values().size(), kNone);  // of a value of the old graph
-  std::vector<int> bucket_of(update.values().size(), -1);   // the bucket that a value belongs to
+  std::vector<ValueId> now(update.values().size(), kNone);  // [value of the old graph]: its new value
+  std::vector<int> bucket_of(update.values().size(), -1);   // [value]: the bucket it belongs to
   std::map<std::pair<int, StateId>, ValueId> reads;
   std::map<std::pair<int, StateId>, bool> assigned;
-  // The copy of an operation of a bucket's first member, by its place among the operations of that member.
+  // The copy of an operation for a bucket's first member, by its index among the operations of that member.
   struct Made {
     std::string kind;
     std::vector<ValueId> ins, outs;
@@ -174,7 +174,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       if (!reads.contains(key)) {
         const StateId bucket = place->second.state;
         if (buckets.states[bucket].kind == StateKind::gradient) {
-          // Of a weight that several stages use, each has an accumulator.
+          // A weight that several stages use has an accumulator on each.
           for (int layer : buckets.list[static_cast<size_t>(key.first)].uses) {
             if (layer == op.layer) continue;
             g.layer = layer;
@@ -190,7 +190,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       continue;
     }
     std::vector<ValueId> ins;
-    std::set<int> of;  // the buckets of its operands
+    std::set<int> of;  // buckets of its operands
     for (ValueId v : op.ins) {
       ins.push_back(now[static_cast<size_t>(v)]);
       if (bucket_of[static_cast<size_t>(v)] >= 0) of.insert(bucket_of[static_cast<size_t>(v)]);

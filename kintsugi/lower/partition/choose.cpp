@@ -96,7 +96,7 @@ class Chooser {
     }
   }
 
-  // What is indexed by input position has what the windows of its rank's output positions reach.
+  // Operands indexed by input position hold what the windows of their rank's output positions reach.
   void add_halos(Layout& l, const Shape& shape, bool adds) const {
     for (const Dim& d : shape) {
       const tensor::Window* w = window(d.name);
@@ -145,7 +145,7 @@ class Chooser {
     }
   }
 
-  // A dim that no rule names stays as it is, if the operands agree.
+  // A dim that no rule names keeps its split if the operands agree.
   void keep_what_stands() {
     for (const auto& h : have_) {
       if (!h) continue;
@@ -173,7 +173,7 @@ class Chooser {
     }
   }
 
-  // Only factors that split the operation along dims which the travelling operands lack.
+  // Only factors that split the operation along dims which the rotating operands lack.
   void find_steps() {
     for (const Rule& rule : plan_.rules) {
       const auto& may = op_.row.steps;
@@ -218,11 +218,11 @@ class Chooser {
   std::span<const std::optional<Layout>> have_;
   const Plan& plan_;
   const Mesh& mesh_;
-  std::map<std::string, std::string, std::less<>> alias_;  // dim -> the dim that it is split as
+  std::map<std::string, std::string, std::less<>> alias_;  // dim -> the dim whose split it follows
   std::vector<tensor::DimWindow> windows_;
-  std::vector<Dim> dims_;  // that may be split; windowed ones by their output positions
+  std::vector<Dim> dims_;  // splittable dims; windowed ones by output positions
   std::vector<Factor> taken_;
-  std::map<Factor, std::vector<size_t>> passed_;  // factor -> the operands that stay partial over it
+  std::map<Factor, std::vector<size_t>> passed_;  // factor -> operands that stay partial over it
   Splits splits_, steps_;
 };
 

@@ -1,5 +1,4 @@
-// The layout of one operation: which mesh factor splits which of its dims, and which layout each operand must have for
-// that.
+// The layout of one operation: which mesh factor splits which of its dims, and the layout required of each operand.
 #pragma once
 
 #include <array>
@@ -26,40 +25,41 @@ using plan::Splits;
 using tensor::kFlat;
 using tensor::kShard;
 
-// The factors that split a dim; none if it is whole.
+// The factors that split a dim; empty if it is whole.
 std::vector<Factor> factors_of(const Splits& splits, std::string_view dim);
 
-// What choose() needs of an operation.
+// The properties of an operation that choose() depends on.
 struct Operation {
   const graph::OpRow& row;
   const tensor::Attributes& attributes;
-  std::vector<Shape> ins, outs;  // whole, of those that are present
+  std::vector<Shape> ins, outs;  // whole, for those present
   tensor::Absent absent = {};
 };
 
 struct Choice {
-  std::vector<Layout> ins;   // the required layout of each operand
-  std::vector<Layout> outs;  // the layout of each output
-  Splits splits;             // dims of the operation
-  Splits steps;              // dims whose pieces travel round these factors
+  std::vector<Layout> ins;   // required, per operand
+  std::vector<Layout> outs;  // per output
+  Splits splits;             // of the operation's dims
+  Splits steps;              // dims whose pieces rotate around these factors
 };
 
-// have: the current layout of each operand; none: free to make. Each factor is settled by the first of these that
-// applies: an additive operation whose operands are all partial stays partial; a rule of the plan; operands that agree
-// stay as they are; a linear operation passes on the partial sum of one operand; the factor repeats the work.
+// have: current layout of each operand; none: free to make in any layout. Each factor is settled by the first of these
+// that applies: an additive operation whose operands are all partial stays partial; a rule of the plan; splits on which
+// all operands agree are kept; a linear operation passes on the partial sum of one operand; the factor replicates the
+// work.
 Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const plan::Plan& plan);
 
-// What was chosen, found again: layers have the same operations.
+// Cache of choose(): layers repeat the same operations.
 class Choices {
  public:
-  // The plan outlives it.
+  // The plan must outlive it.
   explicit Choices(const plan::Plan& plan) : plan_(plan) {}
 
-  // As choose(); valid as long as this is.
+  // As choose(); the reference is valid as long as this object.
   const Choice& of(const Operation& op, std::span<const std::optional<Layout>> have);
 
  private:
-  // All that a choice depends on, besides the plan.
+  // Everything a choice depends on, except the plan.
   struct Known {
     std::array<std::string, 4> texts;  // of the attributes
     std::vector<Shape> ins, outs;

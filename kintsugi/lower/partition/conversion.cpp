@@ -90,7 +90,7 @@ Step next_step(const Layout& now, const Layout& goal) {
   return s;
 }
 
-// The halo that both have alike stays.
+// Halos that are equal on both sides are kept.
 bool same_halo(const Layout& a, const Layout& b, std::string_view dim) {
   return a.halo(dim) && b.halo(dim) && *a.halo(dim) == *b.halo(dim) && a.of(dim) == b.of(dim);
 }
@@ -121,7 +121,7 @@ std::vector<Step> conversion_of_halos(const Layout& now, const Layout& goal, boo
     steps.push_back(halo_step(Move::halo_sum, at, s));
     at = steps.back().after;
   }
-  // A whole dim is cut with its halo in one step, which sends nothing.
+  // A whole dim is cut including its halo in one step, without communication.
   const auto is_whole = [&](const mesh::Split& s) {
     return at.of(s.dim).empty() &&
            std::ranges::none_of(s.factors, [&](Factor f) { return at.is_split(f) || at.part(f); });
@@ -134,7 +134,7 @@ std::vector<Step> conversion_of_halos(const Layout& now, const Layout& goal, boo
       plain.set(s.dim, s.factors);
     }
   }
-  // Halos that stay are hidden from the steps between, none of which is about their dims.
+  // Kept halos are hidden from the intermediate steps, none of which involves their dims.
   Layout hidden = at;
   for (const mesh::Split& s : at.splits())
     if (s.halo) hidden.set(s.dim, s.factors);
@@ -190,7 +190,7 @@ std::vector<Step> conversion(const Layout& now, const Layout& goal, bool one_by_
       const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
       if (!(sums && one_by_one) && before.move == s.move && before.combiner == s.combiner && before.from == s.from &&
           before.to == s.to && s.move != Move::all_to_all) {
-        // Gathering takes the last cut first.
+        // Gathering undoes the last cut first.
         before.factors.insert(s.move == Move::all_gather ? before.factors.begin() : before.factors.end(),
                               s.factors.begin(), s.factors.end());
         before.after = s.after;

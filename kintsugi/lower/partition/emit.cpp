@@ -199,7 +199,7 @@ BufferId Emitter::stacked(BufferId like, const Shape& block, int64_t parts) {
 }
 
 BufferId Emitter::move(BufferId from, const Step& s, const Site& site, bool destroy) {
-  const Buffer source = p_.buffer(from);  // a copy: buffers are added below
+  const Buffer source = p_.buffer(from);  // copied because buffers are added below
   const Type whole = {source.whole, source.type.dtype};
   const Shape before = source.type.shape, after = mesh::local_shape(mesh(), source.whole, s.after);
   const int64_t parts = mesh().count(s.factors);
@@ -254,7 +254,7 @@ BufferId Emitter::move(BufferId from, const Step& s, const Site& site, bool dest
       return to;
     }
     case Move::all_to_all: {
-      const Shape block = resized(before, s.to, after.size(s.to));  // what one rank sends to one other
+      const Shape block = resized(before, s.to, after.size(s.to));  // what one rank sends to another
       const bool cut = contiguous(before, s.to, s.factors), joined = contiguous(after, s.from, s.factors);
       if (!cut) {
         const BufferId pieces = stacked(from, block, parts);
@@ -274,7 +274,7 @@ BufferId Emitter::move(BufferId from, const Step& s, const Site& site, bool dest
   throw base::InternalError("partition", "no such move");
 }
 
-// Rows are packed, exchanged, and placed in a new block together with those that the rank has.
+// Packs rows, exchanges them, and places them in a new block together with the rank's own.
 BufferId Emitter::exchange_halo(BufferId from, const Step& s, const Site& site) {
   const Buffer source = p_.buffer(from);
   const Type whole = {source.whole, source.type.dtype};

@@ -1,5 +1,5 @@
-// Writes instructions and buffers of a program: kernels on local blocks, and the conversion of a value from one layout
-// to another. It keeps no cursor: the body to which instructions go is an argument of each function.
+// Emits instructions and buffers of a program: kernels on local blocks, and conversions of values between layouts.
+// Without a cursor: each function takes the body that receives its instructions.
 #pragma once
 
 #include <string>
@@ -16,20 +16,20 @@ namespace kintsugi::lower {
 using mesh::Layout;
 using program::BufferId;
 
-using BodyId = int;  // a position in Program::bodies
+using BodyId = int;  // index into Program::bodies
 constexpr BodyId kNoBody = -1;
 
-// Where an instruction goes, and which operation asked for it.
+// Where an instruction goes, and which operation requested it.
 struct Site {
   BodyId body = kNoBody;
-  std::string_view by = {};  // the kind of the operation
+  std::string_view by = {};  // kind of the operation
   program::Phase phase = program::Phase::forward;
   int layer = 0;
 };
 
 class Emitter {
  public:
-  // `writes`: false leaves the bodies empty, for a trial that asks for buffers and their layouts alone.
+  // `writes`: false leaves the bodies empty, for a trial that only needs buffers and their layouts.
   Emitter(program::Program& p, const graph::OpTable& operations, Stages stages = {}, bool writes = true)
       : p_(p), operations_(operations), stages_(std::move(stages)), writes_(writes) {}
 
@@ -39,7 +39,7 @@ class Emitter {
   const Stages& stages() const { return stages_; }
   const graph::OpTable& operations() const { return operations_; }
   const graph::OpRow& row(std::string_view kind) const { return operations_.find(kind); }
-  // The body for that work with a chunk, created if there is none.
+  // The body for that work of a chunk, created if necessary.
   BodyId body_for(program::Work work, int chunk);
   const program::Body& body(BodyId id) const { return p_.bodies[static_cast<size_t>(id)]; }
   int stage(BodyId id) const { return body(id).stage; }
@@ -47,27 +47,26 @@ class Emitter {
   // A buffer for the local block of a value in that layout.
   BufferId block(const std::string& name, const tensor::Type& whole, const Layout& layout);
   BufferId add(program::Buffer b);
-  // The memory of `of` from `shift` bytes on.
+  // The memory of `of` from byte `shift`.
   BufferId view(BufferId of, const std::string& name, const tensor::Type& whole, const Layout& layout, int64_t shift);
-  // The part of this rank along `factors` of `of`, whose first dim of more than one element is cut.
+  // The part of this rank along `factors` of `of`, cut at the first dim with more than one element.
   BufferId part(BufferId of, const Layout& layout, std::vector<mesh::Factor> factors);
 
-  // The returned reference is valid until the next instruction is written to its body.
+  // The returned reference is valid until the next instruction of its body is emitted.
   program::Instruction& compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
                                 std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent = {});
-  // Adds the content of `from` to `to`, or replaces it.
+  // Adds `from` to `to`, or overwrites it.
   void add_to(const Site& site, BufferId from, BufferId to);
   void replace(const Site& site, BufferId from, BufferId to);
-  // One step of a conversion. `destroy`: the source is not needed any more, and may be overwritten in place.
+  // One step of a conversion. `destroy`: the source is no longer needed and may be overwritten in place.
   BufferId move(BufferId from, const Step& step, const Site& site, bool destroy);
-  // Every part from its place in the input to its place in the output: an all-gather whose input is a part of its
-  // output.
+  // All-gather whose input is a part of its output.
   void gather_in_place(BufferId mine, BufferId to, const Step& step, const Site& site);
   // Whether the parts of a block along a dim, cut by the factors, are contiguous.
   bool contiguous(const tensor::Shape& joined, const std::string& dim, const std::vector<mesh::Factor>& factors) const;
-  // A message from the body `from`, where the buffer is, to the body of the site; returns the received buffer.
+  // A message from the body `from`, which has the buffer, to the body of the site; returns the received buffer.
   BufferId message(BufferId b, BodyId from, const Site& site);
-  // Each rank's block goes to its neighbour in the ring of `factors`.
+  // Sends each rank's block to its neighbor in the ring of `factors`.
   BufferId shift(BufferId from, const std::vector<mesh::Factor>& factors, const Site& site);
 
  private:

@@ -20,7 +20,7 @@ std::vector<const Graph*> graphs_of(const Source& source) {
   return list;
 }
 
-// A trial run shows how gradients arrive, which decides which parameters share a bucket.
+// A trial run determines how gradients arrive, which decides which parameters share a bucket.
 Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages) {
   Uses uses;
   for (const Graph* g : graphs_of(source))
@@ -29,7 +29,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
         uses.layers[op.state].insert(op.layer);
   if (!source.micro) return uses;
   if (plan.mesh.factors().size() == plan.mesh.stage_factors().size()) {
-    // Ranks only have different layers: every gradient arrives whole.
+    // Ranks differ only by layers: every gradient arrives whole.
     for (const graph::Op& op : source.micro->ops())
       if (op.role() == graph::Role::accumulate && source.states[op.state].weight != graph::kNone)
         uses.arrivals[source.states[op.state].weight] = {};
@@ -44,7 +44,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
   return uses;
 }
 
-// An axis that splits no operation of a step would only repeat work.
+// An axis that splits no operation of a step would only replicate work.
 void require_use(const Partitioner& p, const plan::Plan& plan) {
   for (const mesh::Axis& axis : plan.mesh.axes()) {
     if (axis.cuts_layers) continue;

@@ -1,4 +1,4 @@
-// How the partitioner adds to states and replaces them.
+// How the partitioner accumulates into states and replaces them.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
@@ -17,7 +17,7 @@ void Partitioner::accumulate(const Op& op, BodyId body) {
     return join_replicas(op, body);
   if (storage_.is_number(op.state) && emit_.stages().stages > 1) return accumulate_number(op, body);
   if (const Place* place = storage_.place(op.state)) return accumulate_gradient(op, *place, body);
-  // A sum may stay partial until it is read, if its state says so.
+  // A sum may stay partial until it is read, if its state permits.
   Layout goal;
   const bool parts = graph_->states()[op.state].parts;
   show_stored(op.ins[0], body);
@@ -32,7 +32,7 @@ void Partitioner::accumulate(const Op& op, BodyId body) {
   }
 }
 
-// A number of the run is the same on every stage.
+// A scalar of the run is the same on every stage.
 void Partitioner::accumulate_number(const Op& op, BodyId body) {
   const Stages& stages = emit_.stages();
   const int own = emit_.body(body).chunk;
@@ -46,8 +46,8 @@ void Partitioner::accumulate_number(const Op& op, BodyId body) {
   }
 }
 
-// The accumulator of another stage that uses the same weight is added to the one of the weight's own stage, before
-// that is reduced: after all stages have done their micro-batches, since either may be first.
+// The accumulator of another stage that uses the same weight is added to that of the weight's own stage before
+// reduction, after all stages have finished their micro-batches, since either may be first.
 void Partitioner::join_replicas(const Op& op, BodyId body) {
   const Stages& s = emit_.stages();
   const int layer = value(op.ins[0]).op->layer;
@@ -61,7 +61,7 @@ void Partitioner::join_replicas(const Op& op, BodyId body) {
 
 // An accumulator has the layout in which its gradient arrives: if that is partial and not split further, it is reduced
 // once, in "reduce". If the plan splits the accumulator, the gradients of a bucket are collected in a separate buffer
-// and reduced as soon as the last of them is there.
+// and reduced as soon as the last has arrived.
 void Partitioner::accumulate_gradient(const Op& op, const Place& place, BodyId body) {
   const Bucket& b = storage_.bucket(place.bucket);
   const graph::StateId weight = b.members[place.member].weight;
@@ -99,7 +99,7 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place, BodyId b
     emit_.add_to(site(op, body), from, member);
   }
   if (--staged.left > 0) return;
-  // In a backward pass in two parts, the last gradient is made in the second.
+  // With a split backward pass, the last gradient is produced in the second part.
   const BodyId last = split_backward_ ? emit_.body_for(Work::weight, emit_.body(body).chunk) : body;
   Site where = site(op, last);
   where.by = "the accumulator";
@@ -115,11 +115,11 @@ void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, co
   }
 }
 
-// A step in the conversion of gradients, which may be done in place; they travel in the dtype of the wire.
+// A step in the conversion of gradients, which may be in place, in the wire dtype.
 BufferId Partitioner::reduce(BufferId from, const Step& s, const Site& site) {
   const program::Buffer source = buffer(from);
   const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
-  const bool narrow_wire = plan_.wire != tensor::DType::f32;  // which leaves gradients as they are, fp64 too
+  const bool narrow_wire = plan_.wire != tensor::DType::f32;  // otherwise gradients are sent unchanged, including fp64
   if (!sums || !narrow_wire || tensor::size_of(plan_.wire) >= tensor::size_of(source.type.dtype))
     return emit_.move(from, s, site, true);
   const graph::OpRow& cast = emit_.row("cast");
@@ -136,7 +136,7 @@ BufferId Partitioner::reduce(BufferId from, const Step& s, const Site& site) {
   return back;
 }
 
-// Adds the sum of a micro-batch to those before it in a binary tree: a sum waits at its level for another of that
+// Adds the sum of a micro-batch to the previous ones in a binary tree: a sum waits at its level for another of that
 // level.
 void Partitioner::add_in_tree(BufferId from, BufferId to, const Site& site) {
   int64_t count = 0;
@@ -171,11 +171,11 @@ void Partitioner::assign_on_stage(const Op& op, BodyId body) {
   }
   const BufferId from = need(op.ins[0], goal, op, body);
   const program::Program& p = emit_.program();
-  if (p.root(from) == to && !p.is_part(from)) return;  // written in place already
+  if (p.root(from) == to && !p.is_part(from)) return;  // already written in place
   emit_.replace(site(op, body), from, to);
 }
 
-// The sum of an accumulator: its first piece that is not partial.
+// The reduced accumulator: its first piece that is not partial.
 void Partitioner::record_reduced(const Value& v, int stage) {
   const BufferId stored = storage_.of(v.op->state, stage);
   for (const Piece& p : v.pieces) {

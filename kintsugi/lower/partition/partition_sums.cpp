@@ -1,4 +1,4 @@
-// Sums of several operands, written as several operations if that reduces or sends less.
+// Sums of several operands, emitted as several operations if that reduces communication.
 #include <algorithm>
 
 #include "kintsugi/lower/partition/partitioner.h"
@@ -7,7 +7,7 @@ namespace kintsugi::lower {
 
 using graph::Op;
 
-// The stage on which the sum takes a value: that of the sum if the value is available there.
+// The stage on which the sum takes a value: the sum's own if the value is available there.
 int Partitioner::stage_of(Id v, const Op& op) const {
   const int here = emit_.stages().stage(op.layer);
   if (!layout_of(v)) return here;
@@ -22,8 +22,8 @@ Partitioner::Id Partitioner::add_partial_sum(const Op& op, const tensor::Type& t
   return static_cast<Id>(values_.size()) - 1;
 }
 
-// Operands that are partial over the same factors and on one stage are added first, so that each group is reduced and
-// sent once.
+// Adds operands first that are partial over the same factors and on one stage, so that each group is reduced and sent
+// once.
 std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   struct Group {
     std::vector<mesh::Part> partial;
@@ -42,8 +42,8 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
     if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
     g->members.push_back(v);
   }
-  // Values of one layer are added there, and those of another stage on that, from where only the sum is sent: the bits
-  // are then the same wherever stages are cut.
+  // Values of one layer are added there, and those of another stage on that stage, which sends only the sum: the bits
+  // are then independent of how stages are cut.
   const auto add_there = [&](Op& sum, const std::vector<Id>& of, int stage) {
     const int layer = layer_of(of[0]);
     const bool of_layer = std::ranges::all_of(of, [&](Id v) { return layer_of(v) == layer; });
@@ -75,7 +75,7 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   return parts;
 }
 
-// A sum in order moves to where its operands are, from stage to stage.
+// An ordered sum moves to its operands, from stage to stage.
 std::vector<Op> Partitioner::in_order_of_stages(const Op& op, BodyId body) {
   std::vector<Op> parts;
   int stage = -1;

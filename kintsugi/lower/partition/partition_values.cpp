@@ -1,9 +1,9 @@
-// How an operation gets its operands. A value is one or several pieces: the same numbers in other layouts, or on other
-// stages. Invariants:
-// - every piece of a value can be converted to every layout that is partial over no more factors than it; a piece with
-//   a halo that was fetched only to its own layout, and of each value there is another piece;
-// - a body uses only pieces of its stage that every body may use, or that are its own;
-// - of an accumulator that was reduced in place, the overwritten piece is removed.
+// How an operation obtains its operands. A value is one or several pieces: the same elements in different layouts, or
+// on different stages. Invariants:
+//  - every piece of a value can be converted to every layout that is partial over no more factors; a piece with a
+//    fetched halo only to its own layout, and each value also has another piece;
+//  - a body uses only pieces of its stage that every body may use, or its own;
+//  - the overwritten piece of an accumulator that was reduced in place is removed.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
@@ -23,7 +23,7 @@ bool is_state(const Op* op) {
   return op && op->role() == Role::read_state;
 }
 
-// Whether every partial factor of `some` is one of `all`.
+// Whether every partial factor of `some` is also in `all`.
 bool has_parts(const Layout& all, const Layout& some) {
   return std::all_of(some.partial().begin(), some.partial().end(), [&](const mesh::Part& p) {
     return all.part(p.factor) && all.part(p.factor)->combiner == p.combiner;
@@ -32,9 +32,9 @@ bool has_parts(const Layout& all, const Layout& some) {
 
 }  // namespace
 
-// To be called before a layout is requested. A state that is not a parameter's gets its piece, as it is stored, on the
-// stage of the read; a number of the run on that of the body; in the update on the state's first stage if the stage of
-// the read does not have it. Other values, and parameters, are unchanged.
+// Call before requesting a layout. Adds the stored piece of a state that is not a parameter's: on the stage of the
+// read; for a scalar of the run on that of the body; in the update on the state's first stage if the stage of the read
+// lacks it. Other values, and parameters, are unchanged.
 void Partitioner::show_stored(Id id, BodyId body) {
   Value& v = value(id);
   if (!is_state(v.op) || storage_.place(v.op->state)) return;
@@ -74,7 +74,7 @@ bool Partitioner::may_use(const Piece& piece, BodyId body) const {
   return piece.stage == emit_.stage(body) && (piece.only_body == kNoBody || piece.only_body == body);
 }
 
-// After this the body may use some piece of the value: a parameter as its bucket has it, or a message from another
+// Ensures that the body may use some piece of the value: a parameter as stored in its bucket, or a message from another
 // stage.
 void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
   const std::vector<Piece>& pieces = value(id).pieces;
@@ -87,7 +87,7 @@ void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
   }
 }
 
-// Of the pieces that the body may use, the one from which the goal is cheapest: by bytes sent, then by steps.
+// Of the pieces that the body may use, the cheapest to convert to the goal: by bytes sent, then by steps.
 Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal, BodyId body) const {
   const auto suits = [&](const Piece& piece) {
     return may_use(piece, body) && has_parts(piece.layout, goal) && halos_allow(piece.layout, goal);
@@ -111,9 +111,9 @@ Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal
   return *best;
 }
 
-// Writes the steps from the source to the goal, and keeps the result of each as a piece. A gathered activation belongs
-// to the body that asked, and so does what weight gradients ask for, since the rest of the backward pass is over then.
-// Accumulators are reduced once a step, as soon as the last gradient is there, and may be overwritten in place.
+// Emits the steps from the source to the goal, and keeps each result as a piece. A gathered activation belongs to the
+// requesting body, and so do requests of weight gradients, since the rest of the backward pass is over by then.
+// Accumulators are reduced once per step, as soon as the last gradient is there, possibly in place.
 BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& op, BodyId body) {
   Value& v = value(id);
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
@@ -136,7 +136,7 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
   return piece.buffer;
 }
 
-// The smallest of the pieces that any body may use, on whatever stage, or null.
+// The smallest piece that any body may use, on any stage, or null.
 const Partitioner::Piece* Partitioner::smallest_to_send(Id id, const Layout& goal) const {
   const Piece* best = nullptr;
   for (const Piece& p : value(id).pieces) {
@@ -146,13 +146,13 @@ const Partitioner::Piece* Partitioner::smallest_to_send(Id id, const Layout& goa
   return best;
 }
 
-// The body at whose end a piece is available: a state is available in the update.
+// The body at whose end a piece is available: states are available in the update.
 BodyId Partitioner::maker_of(const Piece& piece) {
   return piece.made_in == kNoBody ? emit_.body_for(Work::update, piece.stage) : piece.made_in;
 }
 
-// A message from another stage, of the piece that is smallest there; reduced before it is sent. A value that both
-// parts of a backward pass need is received in the first.
+// A message from another stage, of its smallest piece, reduced before it is sent. A value that both parts of a backward
+// pass need is received in the first.
 void Partitioner::receive(Id id, const Layout& goal, const Op& op, BodyId body) {
   const BodyId to =
       emit_.body(body).work == Work::weight ? emit_.body_for(Work::backward, emit_.body(body).chunk) : body;
@@ -169,7 +169,7 @@ void Partitioner::receive(Id id, const Layout& goal, const Op& op, BodyId body) 
   value(id).pieces.push_back({b, source.layout, kNoBody, emit_.stage(to), to});
 }
 
-// A parameter as its bucket has it; where the bucket's flat dim is split, the bucket is gathered for the body.
+// A parameter as stored in its bucket; if the bucket's flat dim is split, gathers the bucket for the body.
 Partitioner::Piece Partitioner::stored_parameter(const Op& read, const Op& op, BodyId body) {
   const Place& place = *storage_.place(read.state);
   const Bucket& b = storage_.bucket(place.bucket);
@@ -179,7 +179,7 @@ Partitioner::Piece Partitioner::stored_parameter(const Op& read, const Op& op, B
   return {storage_.member(from, read.state), b.layout, split ? body : kNoBody, emit_.stage(body)};
 }
 
-// A bucket with flat whole, gathered once for each layer and body that asks.
+// A bucket with flat whole, gathered once per layer and requesting body.
 BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op, BodyId body) {
   const auto key = std::tuple(state, body, op.layer);
   if (const auto i = gathered_.find(key); i != gathered_.end()) return i->second;
@@ -189,8 +189,8 @@ BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op, B
   return gathered_[key] = b;
 }
 
-// A value that costs nothing is made in each layout that is requested, once for each body; an input once for each
-// stage, however many values have its name.
+// A free value is materialized in each requested layout, once per body; an input once per stage, however many values
+// have its name.
 BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId body) {
   const Op& maker = *value(id).op;
   const bool input = maker.role() == Role::input;

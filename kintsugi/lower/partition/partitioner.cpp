@@ -87,7 +87,7 @@ void Partitioner::take(const Op& op) {
     }
     case Role::read_state:
     case Role::input:
-      break;  // made where it is asked for
+      break;  // materialized where requested
   }
   throw base::InternalError("partition", "{} is not computed", op.kind());
 }
@@ -144,7 +144,7 @@ tensor::Attributes Partitioner::local_attributes(const Op& op, const Splits& spl
   return local;
 }
 
-// Padding is zero in every value, by selection: a kernel may have left anything there.
+// Padding is zeroed in every value, by selection: a kernel may have left anything there.
 void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
   const program::Buffer& made = buffer(b);
   bool padded = false;
@@ -160,7 +160,7 @@ void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
   if (padded) emit_.compute(site(op, body), emit_.row("mask"), {}, {b}, {b});
 }
 
-// In turn t every rank works on the pieces of the rank t places further in the ring; see Liu, Zaharia, Abbeel 2023,
+// In turn t every rank works on the pieces of the rank t places further along the ring; see Liu, Zaharia, Abbeel 2023,
 // section 3.
 void Partitioner::compute_in_steps(const Op& op, const Choice& c, BodyId body) {
   const std::vector<Factor>& ring = c.steps.begin()->second;
@@ -206,7 +206,7 @@ void Partitioner::compute_in_steps(const Op& op, const Choice& c, BodyId body) {
         total[i] = sum;
       }
     }
-    // What was computed from a piece travels with it, and after the last turn it is back on its own rank.
+    // Results computed from a piece travel with it, and are back on its own rank after the last turn.
     for (size_t i = 0; i < op.outs.size(); ++i)
       if (travels(op.outs[i])) total[i] = emit_.shift(total[i], ring, here);
     ins = next;

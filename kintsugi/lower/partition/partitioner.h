@@ -1,5 +1,5 @@
-// The walk over a graph: chooses the layout of each operation, converts its operands, and writes the kernel. It knows
-// operations by their role and their row, none by name.
+// Walks a graph: chooses the layout of each operation, converts its operands, and emits the kernel. Depends on the role
+// and row of operations, never on their names.
 #pragma once
 
 #include <map>
@@ -24,8 +24,7 @@ class Partitioner {
         storage_(emit_, plan, buckets),
         micro_batches_(micro_batches) {}
 
-  // Writes the operations of a graph to bodies: all to those for `work`, or, for a micro-batch, each to that of its
-  // phase.
+  // Emits the operations of a graph: all to bodies for `work`, or, for a micro-batch, each to the body of its phase.
   void run(const graph::Graph& g, std::optional<program::Work> work = std::nullopt);
 
   // The partial factors with which the gradient of each weight arrives, over all of its uses.
@@ -34,13 +33,13 @@ class Partitioner {
   const std::set<Factor>& used() const { return used_; }
 
  private:
-  // A value in a buffer of the ranks of a stage.
+  // A value in a buffer on the ranks of a stage.
   struct Piece {
     BufferId buffer = program::kNoBuffer;
     Layout layout;
-    BodyId only_body = kNoBody;  // the only body that may use it; none: every body of the stage may
+    BodyId only_body = kNoBody;  // the only body that may use it; none: any body of the stage
     int stage = 0;
-    BodyId made_in = kNoBody;  // none: a state, as it is stored
+    BodyId made_in = kNoBody;  // none: a state, as stored
   };
   struct Value {
     std::string name;
@@ -54,7 +53,7 @@ class Partitioner {
   const Value& value(Id v) const { return values_[static_cast<size_t>(v)]; }
   const program::Buffer& buffer(BufferId b) const { return emit_.program().buffer(b); }
   int layer_of(Id v) const;
-  // The body for an operation, and the site of what it needs in some body.
+  // The body of an operation, and the site of what it needs in some body.
   program::Work work_of(const graph::Op& op) const;
   BodyId body_of(const graph::Op& op);
   Site site(const graph::Op& op, BodyId body) const;
@@ -66,13 +65,13 @@ class Partitioner {
   tensor::Attributes local_attributes(const graph::Op& op, const Splits& splits) const;
   void clear_padding(const graph::Op& op, BufferId b, BodyId body);
 
-  // An operation that adds its operands, written as several; partition_sums.cpp.
+  // Sums, emitted as several operations; partition_sums.cpp.
   std::vector<graph::Op> in_groups(const graph::Op& op, BodyId body);
   std::vector<graph::Op> in_order_of_stages(const graph::Op& op, BodyId body);
   Id add_partial_sum(const graph::Op& op, const tensor::Type& type);
   int stage_of(Id v, const graph::Op& op) const;
 
-  // Values; the invariants are in partition_values.cpp.
+  // Values; partition_values.cpp states the invariants.
   void show_stored(Id v, BodyId body);
   std::optional<Layout> layout_of(Id v) const;
   BufferId need(Id v, const Layout& goal, const graph::Op& op, BodyId body);
@@ -106,22 +105,22 @@ class Partitioner {
   int64_t micro_batches_;
   std::map<graph::StateId, Layout> arrivals_;
   std::set<Factor> used_;
-  std::set<graph::StateId> joined_;       // accumulators of several stages, added up in the update
-  std::map<BufferId, BufferId> reduced_;  // by accumulator: the gradient that is whole
+  std::set<graph::StateId> joined_;       // accumulators of several stages, summed in the update
+  std::map<BufferId, BufferId> reduced_;  // [accumulator]: the fully reduced gradient
 
-  // Of the graph that is walked.
+  // The graph being walked.
   const graph::Graph* graph_ = nullptr;
   std::optional<program::Work> work_ = std::nullopt;
-  std::vector<Value> values_;                                             // of the graph, and behind them partial sums
+  std::vector<Value> values_;                                             // of the graph, followed by partial sums
   bool split_backward_ = false;                                           // weight gradients are separate work
-  std::map<std::tuple<graph::StateId, BodyId, int>, BufferId> gathered_;  // by bucket, body, layer
-  std::map<std::pair<graph::StateId, int>, size_t> gradients_;  // their number, by the accumulator's bucket and stage
+  std::map<std::tuple<graph::StateId, BodyId, int>, BufferId> gathered_;  // [bucket, body, layer]
+  std::map<std::pair<graph::StateId, int>, size_t> gradients_;            // [accumulator's bucket, stage]: their number
   struct Staged {
     BufferId buffer = program::kNoBuffer;
-    size_t left = 0;                // gradients that are still to come
+    size_t left = 0;                // gradients still to come
     std::set<size_t> written = {};  // members
   };
-  std::map<std::pair<graph::StateId, int>, Staged> staged_;  // by the accumulator's bucket and stage
+  std::map<std::pair<graph::StateId, int>, Staged> staged_;  // [accumulator's bucket, stage]
 };
 
 }  // namespace kintsugi::lower

@@ -12,7 +12,7 @@ using program::Program;
 
 namespace {
 
-// Copies what one stage has.
+// Copies the part of one stage.
 class StagePart {
  public:
   StagePart(const Program& all, int stage) : all_(all), stage_(stage), now_(all.buffers.size(), kNoBuffer) {
@@ -25,7 +25,7 @@ class StagePart {
     for (const Body& body : all_.bodies)
       if (body.stage == stage_) made_.bodies.push_back(copy(body));
     for (program::StateInfo s : all_.states) {
-      if (now_[static_cast<size_t>(s.buffer)] == kNoBuffer) continue;  // of another stage
+      if (now_[static_cast<size_t>(s.buffer)] == kNoBuffer) continue;  // on another stage
       s.buffer = copy(s.buffer);
       if (s.reduced != kNoBuffer) s.reduced = copy(s.reduced);
       made_.states.push_back(std::move(s));
@@ -55,7 +55,7 @@ class StagePart {
 
   const Program& all_;
   int stage_;
-  std::vector<BufferId> now_;  // of a buffer of all stages
+  std::vector<BufferId> now_;  // [buffer of all stages]: its new id
   Program made_;
 };
 

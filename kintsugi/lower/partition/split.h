@@ -1,4 +1,4 @@
-// Splits the program of all stages into one for each stage.
+// Splits the program of all stages into one per stage.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::lower {
 
-// By stage: its bodies, and the buffers and states that they touch. Names of bodies that every stage has once lose
-// their number: "update.3" becomes "update".
+// [stage]: its bodies, and the buffers and states that they touch. Bodies that every stage has exactly once lose their
+// number: "update.3" becomes "update".
 std::vector<program::Program> split_by_stage(program::Program all, int stages);
 
 }  // namespace kintsugi::lower

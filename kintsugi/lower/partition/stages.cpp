@@ -17,7 +17,7 @@ int layers_of(std::span<const graph::Graph* const> graphs) {
   int most = 0;
   for (const graph::Graph* g : graphs)
     for (const graph::Op& op : g->ops()) most = std::max(most, op.layer);
-  return most;  // that of the head
+  return most;  // the head's
 }
 
 }  // namespace

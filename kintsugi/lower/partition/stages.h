@@ -1,4 +1,4 @@
-// Which layers each stage of the pipeline holds.
+// Assignment of layers to pipeline stages.
 #pragma once
 
 #include <span>
@@ -9,26 +9,26 @@
 
 namespace kintsugi::lower {
 
-// The layers of a model cut into stages x chunks neighbouring chunks; chunk g is on stage g % stages. The embedding
-// (layer -1) goes with the first layer, the head (the number of layers) with the last.
+// The layers of a model cut into stages x chunks contiguous chunks; chunk g is on stage g % stages. The embedding
+// (layer -1) belongs to the first layer's chunk, the head (the number of layers) to the last.
 struct Stages {
   int stages = 1;
-  std::vector<int> last = {};  // of each chunk, its last layer; empty: one chunk of all
+  std::vector<int> last = {};  // [chunk]: its last layer; empty: a single chunk
 
   int chunks() const { return last.empty() ? 1 : static_cast<int>(last.size()); }
   int chunk(int layer) const;
   int stage(int layer) const { return chunk(layer) % stages; }
 };
 
-// What cut_layers balances: the flops of each of so many layers, the embedding's and the head's with the first and the
-// last.
+// The costs that cut_layers() balances: the flops of each layer, including the embedding's in the first and the head's
+// in the last.
 std::vector<double> layer_flops(const graph::Graph& graph, int layers);
 
-// The last layer of each of n neighbouring parts, such that the most expensive part is as cheap as possible.
+// The last layer of each of n contiguous parts that minimize the cost of the most expensive part.
 std::vector<int> balanced(const std::vector<double>& flops, int n);
 
-// As the plan lists them, or so that the most expensive chunk is as cheap as possible, by the flops of the graphs'
-// operations. UserError if there are more chunks than layers, or a list loses or repeats a layer.
+// As listed in the plan, or minimizing the cost of the most expensive chunk, by the flops of the graphs' operations.
+// Throws UserError if there are more chunks than layers, or a list omits or repeats a layer.
 Stages cut_layers(const plan::Plan& plan, std::span<const graph::Graph* const> graphs);
 
 }  // namespace kintsugi::lower

@@ -17,7 +17,7 @@ const Place* Storage::place(StateId id) const {
 
 Layout Storage::stored(StateId id) const {
   const State& s = buckets_.states[id];
-  // The layout of a bucket follows from its kind; see make_buckets.
+  // The layout of a bucket follows from its kind; see make_buckets().
   if (const auto parts = buckets_.parts.find(id); parts != buckets_.parts.end()) {
     const Bucket& b = bucket(place(parts->second.front())->bucket);
     if (s.kind == StateKind::gradient) return b.gradient;
@@ -49,7 +49,7 @@ BufferId Storage::of(StateId id, int stage, const Layout* layout) {
 
 bool Storage::is_number(StateId id) const {
   const State& s = buckets_.states[id];
-  const bool tracked = s.saved && s.type.shape.rank() > 0;  // by a layer, and on its stage alone
+  const bool tracked = s.saved && s.type.shape.rank() > 0;  // per layer, only on its stage
   return s.kind == StateKind::statistic && !s.parts && !tracked;
 }
 

@@ -1,4 +1,4 @@
-// Where states are stored: parameters in buckets, all others alone.
+// Storage of states: parameters in buckets, all others individually.
 #pragma once
 
 #include <map>
@@ -19,17 +19,17 @@ class Storage {
   // The place of a parameter's state, or null.
   const Place* place(graph::StateId id) const;
 
-  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage. When it is first
-  // made, `layout` is its layout; null: as the rules say.
+  // The buffer on a stage of a state that is not a parameter's, or of a whole bucket (by its state). `layout` is used
+  // when it is first created; null: by the rules.
   BufferId of(graph::StateId id, int stage, const Layout* layout = nullptr);
-  // The stages that have it, the one of its layer first. A number of the run is on every stage.
+  // The stages that have it, its layer's first. A scalar of the run is on every stage.
   std::vector<int> stages_of(graph::StateId id) const;
   bool is_number(graph::StateId id) const;
-  // The block of a parameter in `bucket`, any buffer that holds the bucket with flat whole.
+  // The block of a parameter within `bucket`, any buffer that holds the bucket with flat whole.
   BufferId member(BufferId bucket, graph::StateId id);
-  // A new buffer for a bucket of that dtype, in a layout of [shard flat].
+  // A new buffer for a bucket with that dtype, in a layout of [shard flat].
   BufferId block_of(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
-  // As many buffers like that of a state, for sums that wait at the levels of a binary tree.
+  // `count` buffers like a state's, for sums that wait at the levels of a binary tree.
   std::vector<BufferId> levels(BufferId state, int64_t count);
   // The gaps between parameters and after the last, as views of a buffer with flat whole.
   std::vector<BufferId> gaps(BufferId buffer, int bucket);
@@ -41,7 +41,7 @@ class Storage {
   Emitter& emit_;
   const plan::Plan& plan_;
   const Buckets& buckets_;
-  std::map<std::pair<graph::StateId, int>, BufferId> made_;  // by stage
+  std::map<std::pair<graph::StateId, int>, BufferId> made_;  // [state, stage]
   std::map<BufferId, std::vector<BufferId>> levels_;
 };
 
