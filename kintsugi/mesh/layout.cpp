@@ -104,7 +104,8 @@ tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const La
 
 namespace {
 
-// Of a block with halo: the positions that the windows of this rank's own outputs reach; the rest is padding.
+// Local index of a block with halo: the positions that the windows of this rank's own outputs reach; the rest is
+// padding.
 tensor::DimIndex halo_index(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
                             int rank, const Halo& halo) {
   int64_t share = halo.outputs, first = 0;

@@ -15,13 +15,12 @@ namespace kintsugi::mesh {
 
 using tensor::Combiner;
 
-// How a dim lies if it is split by the output positions of a window operation: the `outputs` positions are cut over the
-// factors as any dim is, and each rank holds the input positions that its windows reach, `extent` positions from
-// o * stride - low on for output o. Blocks have equal lengths and overlap, or leave gaps; positions outside of the
-// value are padding.
+// Split of a dim by the output positions of a window operation: the `outputs` positions are cut over the factors like
+// any dim, and each rank holds the input positions that its windows reach, `extent` positions from o * stride - low for
+// output o. Blocks have equal lengths and may overlap or leave gaps; positions outside the value are padding.
 struct Halo {
   int64_t outputs = 0, stride = 1, extent = 1, low = 0;
-  bool adds = false;  // the value is the sum of the blocks where they overlap; else overlapping blocks hold the same
+  bool adds = false;  // overlapping blocks are summed to give the value; false: they hold copies
 
   bool operator==(const Halo&) const = default;
 };
@@ -41,23 +40,23 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// splits: dims that are split, by name. partial: factors over which the ranks hold parts to be combined. Over a factor
-// in neither, the value is replicated. Copies share their lists until one of them is changed.
+// splits: dims that are split, sorted by name. partial: factors over which ranks hold partial results to combine. Over
+// all other factors the value is replicated. Copies share their lists (copy on write).
 class Layout {
  public:
   const std::vector<Split>& splits() const { return lists().splits; }
   const std::vector<Part>& partial() const { return lists().partial; }
 
   const std::vector<Factor>& of(std::string_view dim) const;  // the factors that split a dim
-  std::string_view dim_of(Factor f) const;                    // "" if it splits none
-  const Halo* halo(std::string_view dim) const;               // or null
+  std::string_view dim_of(Factor f) const;                    // "" if it splits no dim
+  const Halo* halo(std::string_view dim) const;               // null: none
   bool has_halos() const;
   bool is_split(Factor f) const { return !dim_of(f).empty(); }
-  const Part* part(Factor f) const;  // or null
+  const Part* part(Factor f) const;  // null: none
   bool sums(Factor f) const { return part(f) && part(f)->combiner == Combiner::sum; }
   std::vector<Factor> partial_factors() const;
 
-  // No factors: the dim is whole.
+  // Empty `factors`: the dim is not split.
   void set(std::string_view dim, std::vector<Factor> factors, std::optional<Halo> halo = std::nullopt);
   void add(std::string_view dim, Factor f);
   void set_part(Factor f, Combiner c);
@@ -75,10 +74,10 @@ class Layout {
   const Lists& lists() const { return lists_ ? *lists_ : none(); }
   static const Lists& none();
 
-  std::shared_ptr<const Lists> lists_;  // null: none
+  std::shared_ptr<const Lists> lists_;  // null: empty
 };
 
-// The shape of each rank's block, padding included.
+// Shape of each rank's block, including padding.
 tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const Layout& layout);
 int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
                      const Halo* halo = nullptr);

@@ -1,4 +1,4 @@
-// A mesh of ranks: named axes, each stored as its prime factors, so that "a part of an axis" is a list of factors.
+// A mesh of ranks: named axes, each decomposed into prime factors, so that part of an axis is a list of factors.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace kintsugi::mesh {
 struct Axis {
   std::string name;
   int64_t size = 1;
-  std::vector<std::string> zigzag = {};  // dims that are split zigzag over it
-  bool cuts_layers = false;              // its ranks are stages of a pipeline: they hold different layers of the model
+  std::vector<std::string> zigzag = {};  // dims split zigzag over it
+  bool cuts_layers = false;              // pipeline axis: its ranks are stages, which hold different layers
 
   bool operator==(const Axis&) const = default;
 };
 
-// The position of a factor in Mesh::factors().
+// Index into Mesh::factors().
 using Factor = int;
 
 struct FactorInfo {
-  std::string name;    // "data.0"; the axis' name if it is the only factor
-  int axis = 0;        // position in axes()
-  int64_t size = 1;    // a prime
-  int64_t stride = 1;  // ranks between neighbours along it
+  std::string name;    // "data.0"; the axis name if it is the only factor
+  int axis = 0;        // index into axes()
+  int64_t size = 1;    // prime
+  int64_t stride = 1;  // rank distance between neighbors along it
 };
 
-// Axes outermost first: neighbours on the last axis are neighbouring ranks. The number of ranks is the product of
+// Axes are outermost first: neighbors on the last axis are adjacent ranks. The number of ranks is the product of the
 // sizes.
 class Mesh {
  public:
@@ -43,24 +43,24 @@ class Mesh {
   int64_t ranks() const;
   int64_t size(std::string_view axis) const;  // 1 if there is no such axis
 
-  // The factors of the named axes or factors ("data", "data.1"), major first. None for an axis of size 1.
+  // The factors of the named axes or factors ("data", "data.1"), major first. An axis of size 1 has none.
   std::vector<Factor> expand(std::span<const std::string> names) const;
-  bool has(std::string_view name) const;  // as an axis or a factor
+  bool has(std::string_view name) const;  // axis or factor
 
-  int64_t count(std::span<const Factor> factors) const;  // the product of their sizes
+  int64_t count(std::span<const Factor> factors) const;  // product of their sizes
   int64_t coordinate(int rank, Factor f) const;
-  // The place of a rank among those that differ from it along these factors only, the first factor major.
+  // The index of a rank among those that differ from it only along these factors, the first factor major.
   int64_t position(int rank, std::span<const Factor> factors) const;
-  // Those ranks, in the order of their places.
+  // Those ranks, in order of that index.
   std::vector<int> group(int rank, std::span<const Factor> factors) const;
 
-  // The factors of the axis that cuts layers: all ranks of a pipeline stage have the same place along them.
+  // The factors of the pipeline axis; all ranks of a stage have the same position along them.
   const std::vector<Factor>& stage_factors() const { return stage_factors_; }
   int stages() const { return static_cast<int>(count(stage_factors())); }
   int stage_of(int rank) const { return static_cast<int>(position(rank, stage_factors())); }
 
   tensor::Cut cut(std::string_view dim, Factor f) const;
-  // "data", "data.1 tensor": an axis by its name if all its factors are there in order.
+  // "data", "data.1 tensor": abbreviates all factors of an axis, in order, to its name.
   std::string name_of(std::span<const Factor> factors) const;
 
   bool operator==(const Mesh& other) const { return axes_ == other.axes_; }
