@@ -55,7 +55,7 @@ ValueId Builder::adapted(ValueId x, const std::string& name, const Shape& shape,
   for (const tensor::Dim& d : given)
     if (!shape.has(d.name)) inner.push_back(d);
   inner.push_back(rank);
-  // The variance of the uniform numbers that others begin with: 1 / (3 width).
+  // The variance of uniform initialization elsewhere: 1 / (3 width).
   const double deviation = 1.0 / std::sqrt(3.0 * static_cast<double>(width));
   const ValueId down = weight(name + std::string(kLoraA), Shape(a), {Init::Kind::normal, deviation}, true);
   const ValueId up = weight(name + std::string(kLoraB), Shape(b), {}, true);
@@ -83,7 +83,7 @@ ValueId Builder::norm(ValueId x, const std::string& name) {
 
 ValueId Builder::batch_norm(ValueId x, const std::string& name) {
   constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
-  const Shape shape = graph_.shape(x);  // a copy: weights are added to the graph
+  const Shape shape = graph_.shape(x);  // copied, since adding weights changes the graph
   const Shape channels = {shape[shape.rank() - 1]};
   const ValueId gamma = weight(name + ".gamma", channels, {Init::Kind::constant, 1.0}, false),
                 beta = weight(name + ".beta", channels, {}, false);
@@ -201,7 +201,8 @@ ValueId Builder::self_attention(ValueId h, const std::string& name) {
   const ValueId q = from_embed(".query", query);
   const ValueId k = from_embed(".key", key);
   const ValueId v = from_embed(".value", key);
-  const ValueId placed_q = rotated(norm_of_heads(q, name + ".query_norm", query));  // in this order with every compiler
+  const ValueId placed_q =
+      rotated(norm_of_heads(q, name + ".query_norm", query));  // fixes the order, independent of the compiler
   const ValueId placed_k = rotated(norm_of_heads(k, name + ".key_norm", key));
   const ValueId o = attention(placed_q, placed_k, v, name);
   const Shape back = {kv_heads(), group(), head_dim(), embed()};

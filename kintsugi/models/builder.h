@@ -1,4 +1,4 @@
-// Shared by the model families: weights by name, linear layers, norms, attention with or without a cache.
+// Shared by the model families: named weights, linear layers, norms, attention with and without a cache.
 #pragma once
 
 #include <string>
@@ -24,22 +24,22 @@ struct Pass {
   Purpose purpose = Purpose::train;
   int64_t batch = 1;     // samples
   int64_t sequence = 1;  // tokens per sample
-  int64_t cache = 0;     // generation: positions that the caches hold
-  // Generation of many texts: caches of this many, and rows of the batch that belong to any of them, each at a position
-  // of its own, by the inputs "text" and "at" [batch]. 0: a row for each text, all at the position of the run.
+  int64_t cache = 0;     // generation: capacity of the caches in positions
+  // Generation of many texts: the number of texts with caches. A row of the batch belongs to any of them, at a position
+  // of its own, given by the inputs "text" and "at" [batch]. 0: one row per text, all at the run's position.
   int64_t texts = 0;
-  bool documents = false;              // attention stays within a document, by the input "starts"
-  const config::Lora* lora = nullptr;  // the adapters of linear layers; null: none
-  // Training: slots of experts, [train] expert_bound; 0: as many as a sample has tokens. A token without one is
+  bool documents = false;              // restrict attention to a document, by the input "starts"
+  const config::Lora* lora = nullptr;  // adapters of linear layers; null: none
+  // Training: slots per expert, [train] expert_bound; 0: as many as a sample has tokens. Tokens without a slot are
   // dropped.
   double expert_bound = 0.0;
   bool drops = false;
-  double balance_weight = 0.0;  // of the loss that balances experts; 0: there is none
+  double balance_weight = 0.0;  // of the load-balancing loss; 0: none
 };
 
-// A loss beside that of the objective: weight * sum is added to it, in training alone.
+// A loss in addition to the objective's: adds weight * sum, in training only.
 struct FurtherLoss {
-  std::string name;            // of its metric, the mean of sum over counted tokens; losses of one name are added
+  std::string name;            // of its metric, the mean of sum over counted tokens; losses with equal names are summed
   ValueId sum = graph::kNone;  // [] fp64, over the samples of the pass
   double weight = 1.0;
 };
@@ -53,38 +53,38 @@ class Builder {
   const config::Model& model() const { return model_; }
   const Pass& pass() const { return pass_; }
 
-  // Reads a weight, creating it if it does not exist. Each use reads it again, so that it has a gradient of its own.
+  // Reads a weight, creating it on first use. Each use reads it anew, so that each has its own gradient.
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool decay);
   // int32 [batch seq]
   ValueId input(std::string_view name);
   // Of another shape; numbers are fp32.
   ValueId input(std::string_view name, const Shape& shape, DType dtype) { return graph_.input(name, {shape, dtype}); }
-  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]. Plus
-  // what the layer's adapter adds, if it has one: x NAME.lora_a NAME.lora_b alpha / rank (models/lora.h).
+  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]. Adds
+  // the layer's adapter if it has one: x NAME.lora_a NAME.lora_b alpha / rank (models/lora.h).
   ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                  bool bias);
-  // The norm of the model, over embed.
+  // The model's norm, over embed.
   ValueId norm(ValueId x, const std::string& name);
-  // Over all dims of x but the last: by the statistics of the whole batch in training, which are tracked, and by those
-  // tracked in evaluation.
+  // Normalizes over all dims of x but the last: in training by batch statistics, which update running statistics; in
+  // evaluation by the running statistics.
   ValueId batch_norm(ValueId x, const std::string& name);
   ValueId dropout(ValueId x, const std::string& key);
-  // In training, samples of x are zero with that probability; 0: none are.
+  // In training, zeroes each sample of x with the given probability; 0: never.
   ValueId drop_path(ValueId x, const std::string& key, double share);
-  // The share of the graph's layer, of model.layers: it grows from 0 to model.drop_path.
+  // The rate of the graph's layer, of model.layers: grows from 0 to model.drop_path.
   double drop_path_share() const;
   ValueId activation(ValueId x);
-  // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q. In generation, keys and values
-  // go through caches NAME.keys and NAME.values.
+  // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q. In generation, reads and writes
+  // the caches NAME.keys and NAME.values.
   ValueId attention(ValueId q, ValueId k, ValueId v, const std::string& name);
 
-  // Projections to query, key and value, their norms and rotation if the model has them, attention, and the projection
-  // back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches. Of the graph's layer.
+  // Query, key and value projections, their norms and rotation if the model has them, attention, and the output
+  // projection: h [batch seq embed] -> as h. `name` prefixes its weights, dropout and caches. For the graph's layer.
   ValueId self_attention(ValueId h, const std::string& name);
-  // The feed-forward layer, plain or gated, of one network or of experts: h [batch seq embed] -> as h.
+  // The feed-forward layer, plain or gated, dense or mixture of experts: h [batch seq embed] -> as h.
   ValueId feed_forward(ValueId h, const std::string& name);
 
-  // Dims of the model, and the standard deviations of its weights: that of weights which write to the residual stream
+  // The model's dims, and the standard deviations of its weights; that of weights writing to the residual stream
   // decreases with the number of such writes (Radford et al. 2019, section 2.3).
   tensor::Dim embed() const { return {"embed", model_.embed}; }
   tensor::Dim ffn() const { return {"ffn", model_.ffn}; }
@@ -101,10 +101,10 @@ class Builder {
     return weight(name, {vocab(), embed()}, {Init::Kind::normal, deviation()}, true);
   }
 
-  // Those of the layers built so far, which the family's trunk takes.
+  // The losses of the layers built so far, to be taken by the family's trunk.
   std::vector<FurtherLoss>& losses() { return losses_; }
 
-  // Whether rows have positions of their own, and their inputs, int32 [batch].
+  // Whether rows have their own positions, and the corresponding inputs, int32 [batch].
   bool has_positions() const { return pass_.texts > 0; }
   ValueId row_text() { return input("text", {batch()}, DType::i32); }
   ValueId row_position() { return input("at", {batch()}, DType::i32); }
@@ -117,7 +117,7 @@ class Builder {
   // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.
   ValueId experts(ValueId h, const std::string& name);
   ValueId router_bias(const std::string& name, const Shape& shape);
-  // RMS norm over the dims of `over`, the last of x.
+  // RMS norm over the dims of `over`, the last dims of x.
   ValueId rms_norm(ValueId x, const std::string& name, const Shape& over);
   ValueId norm_of_heads(ValueId x, const std::string& name, const Shape& heads);
   ValueId rotated(ValueId x);
@@ -131,13 +131,13 @@ class Builder {
   std::vector<FurtherLoss> losses_;
 };
 
-// The output of a family, those parts that its objective has.
+// The output of a family; only the parts of its objective are set.
 struct Trunk {
-  ValueId x = graph::kNone;        // [batch seq embed] of which the head predicts tokens
+  ValueId x = graph::kNone;        // [batch seq embed]; the head predicts tokens from it
   ValueId head = graph::kNone;     // [vocab embed]
   ValueId bias = graph::kNone;     // of the head: [vocab], or none
-  ValueId classes = graph::kNone;  // logits of each sample: [batch class]
-  ValueId numbers = graph::kNone;  // of each sample: [batch target]
+  ValueId classes = graph::kNone;  // logits per sample: [batch class]
+  ValueId numbers = graph::kNone;  // per sample: [batch target]
   std::vector<FurtherLoss> losses = {};
 };
 

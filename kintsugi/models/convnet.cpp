@@ -15,12 +15,12 @@ const Dim& last_dim(const Shape& shape) {
   return shape[shape.rank() - 1];
 }
 
-// He et al. 2015, section 2.2: the variance of an output is that of an input, halved by ReLU for a gain of 2.
+// He et al. 2015, section 2.2: preserves the variance, where ReLU halves it for a gain of 2.
 double deviation_of(double gain, int64_t inputs) {
   return std::sqrt(gain / static_cast<double>(inputs));
 }
 
-// The name that is not that one, of channels of neighbouring convolutions.
+// The alternate name of channels between adjacent convolutions.
 std::string other_name(const std::string& name) {
   return name == "channel" ? "filter" : "channel";
 }
@@ -33,8 +33,8 @@ class NetBuilder {
 
   void add(const MaxPool& p) { x_ = g_.op("max_pool", {x_}, windows_of(p.window, "max pool")); }
 
-  // The branch begins and ends with the name of x's channels; between two convolutions within it stands another name,
-  // "filter" first.
+  // The branch begins and ends with the name of x's channels; channels between two of its convolutions have another
+  // name, "filter" first.
   void add(const Residual& r) {
     const ValueId x = x_;
     const std::string stream = channels().name;
@@ -43,7 +43,7 @@ class NetBuilder {
     for (size_t i = 0; i < r.branch.size(); ++i) {
       stride *= r.branch[i].window.stride;
       const bool last = i + 1 == r.branch.size();
-      // Two convolutions in a row may not have the same name on both sides.
+      // Two adjacent convolutions must not have the same name on both sides.
       if (i > 0 && !last) between = between == "bottleneck" ? "filter" : "bottleneck";
       convolve(r.branch[i], last ? stream : between);
     }
@@ -186,7 +186,7 @@ class NetBuilder {
     return dims;
   }
 
-  // To channels of that name.
+  // To channels with that name.
   void convolve(const Convolve& c, const std::string& to) {
     const Dim in = channels(), out = {to, c.filters};
     std::vector<Dim> w = kernel_dims(c.window.kernel);
@@ -229,7 +229,7 @@ class NetBuilder {
     return attributes;
   }
 
-  // Sums over all dims of a sample.
+  // Contracts all dims of a sample.
   void linear(const std::string& name, const Dim& out, double gain) {
     const Shape x = g_.shape(x_);
     std::vector<Dim> w(x.dims().begin() + 1, x.dims().end());

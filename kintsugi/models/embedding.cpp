@@ -17,7 +17,7 @@ Graphs build_embedding(const config::Settings& s, int64_t batch, int64_t sequenc
                      .documents = !s.model.causal,
                      .lora = &s.lora};
   config::Model model = s.model;
-  model.objective = "next";  // the trunk without the layers of another objective
+  model.objective = "next";  // omit the layers of other objectives
   Builder b(g, *graphs.states, model, pass, tensor::dtype_from(s.train.dtype));
   const Trunk trunk = family(model.family).build(b);
   g.make("output", {trunk.x}, {}, {{"name", std::string(kHidden)}});

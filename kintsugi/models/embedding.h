@@ -1,4 +1,4 @@
-// The graph that embeds texts: the hidden states of a model without its head.
+// The graph of text embeddings: the hidden states of a model without its head.
 #pragma once
 
 #include "kintsugi/models/step.h"
@@ -7,9 +7,9 @@ namespace kintsugi::models {
 
 constexpr std::string_view kHidden = "hidden";
 
-// evaluate alone, with the output kHidden [batch seq embed]: of each position what the head would read, after the final
-// norm. `batch` samples of `sequence` tokens; where attention is not causal, the input "starts" keeps padding apart.
-// UserError for a model that does not read tokens.
+// Builds only evaluate, with the output kHidden [batch seq embed]: what the head would read at each position, after the
+// final norm. `batch` samples of `sequence` tokens; where attention is not causal, the input "starts" masks padding.
+// Throws UserError for a model that does not read tokens.
 Graphs build_embedding(const config::Settings& settings, int64_t batch, int64_t sequence);
 
 }  // namespace kintsugi::models

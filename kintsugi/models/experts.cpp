@@ -1,6 +1,6 @@
-// The feed-forward layer as a mixture of experts: a router gives each token to some experts, whose outputs are added
-// with its weights. A sample has slots of each expert; docs/experts.md says why. h: [batch seq embed], logits: [batch
-// seq candidate], weights, slots: [batch seq choice], counts: [batch expert], x: [batch expert slot embed]
+// The feed-forward layer as a mixture of experts: a router assigns each token to some experts, whose outputs are summed
+// with its weights. Each sample has slots per expert; docs/experts.md explains why. h: [batch seq embed], logits:
+// [batch seq candidate], weights, slots: [batch seq choice], counts: [batch expert], x: [batch expert slot embed]
 #include "kintsugi/models/builder.h"
 #include "kintsugi/models/step.h"
 
@@ -8,7 +8,7 @@ namespace kintsugi::models {
 
 using graph::StateKind;
 
-// Found or created: no weight, since no gradient changes it.
+// Found or created; not a weight, since it has no gradient.
 ValueId Builder::router_bias(const std::string& name, const Shape& shape) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone)

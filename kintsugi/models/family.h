@@ -1,5 +1,5 @@
-// A family of models as a row: the defaults of its switches, how its graph is built, and what its Hugging Face folders
-// call its settings and weights.
+// A family of models as a row: defaults of its switches, the builder of its graph, and its names of settings and
+// weights in Hugging Face folders.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@ namespace kintsugi::models {
 struct ConfigRow {
   enum class Use {
     is,                   // the value of the key `ours` of [model]
-    inverse_square_root,  // the same of its inverse square root
-    only,                 // must be `absent`: there is no other here
-    ignored,              // has no effect on what is computed here
+    inverse_square_root,  // the value of its inverse square root
+    only,                 // must be `absent`: no other value is supported
+    ignored,              // does not affect what is computed here
   };
   std::string_view theirs;
   Use use = Use::is;
   std::string_view ours = {};    // "embed"
-  std::string_view absent = {};  // JSON of what an absent key stands for. null: derived
-  // Where the words differ, "theirs:ours theirs:ours", JSON without quotes; the first of each is written.
+  std::string_view absent = {};  // JSON of the default for an absent key. null: derived
+  // Where the vocabularies differ, "theirs:ours theirs:ours", JSON without quotes; writes the first of each.
   std::string_view words = {};
-  std::string_view other = {};  // another name of the same key, which is read
+  std::string_view other = {};  // an alternative name of the key, also read
 };
 
 constexpr ConfigRow is(std::string_view theirs, std::string_view ours, std::string_view absent,
@@ -46,13 +46,13 @@ constexpr ConfigRow activation_is(std::string_view theirs, std::string_view abse
           "relu2:relu2 silu:silu swish:silu"};
 }
 
-// A tensor of the folder, and the weights that it holds. `*` in a name is the layer. Where the folder has a tensor for
-// each index of a dim of the weights, their first, `each` names that dim, and the second `*` of `theirs` is the index;
-// `dims` leaves it out.
+// A tensor of the folder and the weights it contains. `*` in a name is the layer. Where the folder has one tensor per
+// index of a dim of the weights, which is their first, `each` names that dim, and the second `*` of `theirs` is the
+// index; `dims` omits it.
 //
-// `dims` are the tensor's in their order, row-major, in our words; `,` separates them, since one of theirs may be
-// several of ours. Where a tensor holds several weights, `|` stands where they lie side by side: what follows is of
-// each weight in turn, and a weight takes of it the dims that it has.
+// `dims` are the tensor's dims in order, row-major, in our names, separated by `,` since one of theirs may be several
+// of ours. Where a tensor contains several weights, `|` marks the dim of concatenation: what follows applies to each
+// weight in turn, and a weight uses the dims that it has.
 //
 //   "embed , | kv_heads group head_dim" of query, key, value: [embed, 3 embed], GPT-2's c_attn
 //   "kv_heads group | head_dim , embed": [heads x 3 x head_dim, embed], GPT-NeoX's query_key_value
@@ -65,47 +65,46 @@ struct WeightRow {
 
 // Rotary positions: rope_parameters, or rope_theta and rope_scaling.
 struct RopeKeys {
-  double theta = 10000.0;  // where absent
+  double theta = 10000.0;  // default
   std::string_view theta_key = "rope_theta";
-  std::string_view partial_key = {};       // of head_dim that is turned; empty: the family turns whole heads
-  double partial = 1.0;                    // where absent
+  std::string_view partial_key = {};       // rotated fraction of head_dim; empty: the family rotates whole heads
+  double partial = 1.0;                    // default
   std::string_view window_theta_key = {};  // of layers with a window
-  double window_theta = 0.0;               // where absent
-  bool scaled_windows = true;              // scaling applies to layers with a window too
-  // original_max_position_embeddings, where absent, of families that have it beside the object; 0: the others.
+  double window_theta = 0.0;               // default
+  bool scaled_windows = true;              // scaling also applies to layers with a window
+  // The default of original_max_position_embeddings, for families that store it next to the object; 0: other families.
   int64_t original_outside = 0;
 };
 
 // Windows: sliding_window and layer_types.
 struct WindowKeys {
-  std::string_view absent = "null";  // sliding_window
-  bool switched = false;             // use_sliding_window: false where absent
-  // Where layer_types is absent: the layers from max_window_layers on have the window, or those without rotary
-  // positions.
+  std::string_view absent = "null";  // default of sliding_window
+  bool switched = false;             // has use_sliding_window, default false
+  // Without layer_types: layers from max_window_layers on have the window, or those without rotary positions.
   bool after_max_window_layers = false;
   bool without_rotary = false;
-  int64_t full_every = 0;  // where layer_types is absent, every n-th layer has none; 0: all have it
+  int64_t full_every = 0;  // without layer_types, every n-th layer has no window; 0: all have it
 };
 
 struct HuggingFace {
-  std::vector<std::string_view> model_types;  // of config.json; the first is written
-  // Of the model with its head, and what each is for; the first where config.json says nothing.
+  std::vector<std::string_view> model_types;  // of config.json; writes the first
+  // Architectures of the model with its head, by purpose; the default is the first.
   struct Architecture {
     std::string_view name;
     config::Objective objective = config::Objective::next;
   };
   std::vector<Architecture> architectures;
-  std::string_view prefix;  // of names of weights; a folder may leave it out
+  std::string_view prefix;  // prefix of weight names; folders may omit it
   std::vector<ConfigRow> config;
-  std::vector<WeightRow> weights;               // those that a model does not have are passed over
-  std::vector<std::string_view> computed = {};  // tensors that hold no weights: `*` stands for any text
-  // How names ended once: {now, before}.
+  std::vector<WeightRow> weights;               // skips those that a model does not have
+  std::vector<std::string_view> computed = {};  // tensors that are not weights: `*` matches any text
+  // Former suffixes of names: {current, former}.
   std::vector<std::pair<std::string_view, std::string_view>> older = {};
   std::optional<RopeKeys> rope = {};
   std::optional<WindowKeys> windows = {};
   std::string_view no_rope_layers = {};  // the key of a list of 0 (no rotary positions) and 1
-  // In place of `weights`: the name there of a weight or a running statistic. Tensors have PyTorch's order of dims:
-  // the last of ours first, then those that are not spatial, then the spatial ones.
+  // Instead of `weights`: the external name of a weight or a running statistic. Tensors have PyTorch's order of dims:
+  // our last dim first, then other non-spatial dims, then spatial ones.
   std::string (*their_name)(std::string_view ours) = nullptr;
 };
 
@@ -155,9 +154,9 @@ Family unet();
 Family cosmoflow();
 Family vit();
 
-// What several families share.
+// Shared by several families.
 config::Model llama_defaults();
-// What the family's absent keys stand for.
+// Defaults for the family's absent keys.
 struct LlamaSizes {
   std::string_view vocab, embed, ffn, layers, heads, kv_heads, context, epsilon = "1e-06", tied = "false";
 };

@@ -30,7 +30,7 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-// Between the pattern and the end of the name that is nearest to it.
+// Between the pattern and the closest suffix of the name.
 int distance(std::string_view pattern, std::string_view name) {
   int least = base::edit_distance(pattern, name);
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))

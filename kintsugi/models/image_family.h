@@ -1,4 +1,4 @@
-// What the families of convolutional networks share: their rows, and how others name and order their weights.
+// Shared by the families of convolutional networks: their rows, and the external names and dim orders of their weights.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ImageFamily {
 
 Family image_family(const ImageFamily& family);
 
-// Replaces the end of a name; false if it ends otherwise.
+// Replaces the suffix of a name; returns false if the name ends otherwise.
 bool replace_end(std::string& name, std::string_view end, std::string_view other);
 
 }  // namespace kintsugi::models

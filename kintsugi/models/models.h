@@ -1,4 +1,4 @@
-// The table of all families, and the sizes that have a name.
+// The table of all families, and the named sizes.
 #pragma once
 
 #include <span>
@@ -8,29 +8,29 @@
 
 namespace kintsugi::models {
 
-// Build the graph of a transformer by the switches of [model], or of a multi-layer perceptron.
+// Builds the graph of a transformer according to the switches of [model], or of a multilayer perceptron.
 Trunk transformer(Builder& builder);
 Trunk perceptron(Builder& builder);
-// A block of a transformer, of the graph's layer: x [batch seq embed] -> as x. `at` begins the names of its weights.
+// A transformer block, of the graph's layer: x [batch seq embed] -> as x. `at` prefixes the names of its weights.
 ValueId transformer_block(Builder& builder, ValueId x, const std::string& at);
 
-// The list of all families.
+// All families.
 std::span<const Family> families();
-// UserError for a name that is none of them.
+// Throws UserError for an unknown name.
 const Family& family(std::string_view name);
-// What samples are: tokens, images, or else rows of a table of numbers.
+// The kind of samples: tokens, images, or rows of a table of numbers.
 bool reads_tokens(const config::Model& model);
 bool reads_images(const config::Model& model);
-// What speeds count: "tokens", "images", or "samples" of numbers.
+// The unit of throughput: "tokens", "images", or "samples" of numbers.
 std::string_view unit_of(const config::Model& model);
 
-// Models of the literature, as their papers or published weights give them.
+// Published models, as specified by their papers or published weights.
 std::span<const config::NamedSize> named_sizes();
 
-// These and the optimizers, for whatever reads a configuration.
+// These and the optimizers, for reading configurations.
 const config::Catalog& catalog();
 
-// What `[model]` is for a family whose keys are not given, all that is derived left open.
+// The `[model]` of a family with no keys given and derived values left unset.
 config::Model defaults_of(std::string_view family);
 
 }  // namespace kintsugi::models

@@ -51,12 +51,12 @@ config::NamedSize gpt(std::string_view name, std::string_view source, Size s) {
   return {name, source, m};
 }
 
-// Sizes of families that came after Llama.
+// Sizes of families since Llama.
 struct LlamaSize {
   int64_t layers, embed, heads, kv_heads, ffn, context;
 };
 
-// What the sizes of a family differ in besides; 0: as the family has it.
+// Other differences between the sizes of a family; 0: the family's.
 struct Rest {
   int64_t vocab = 32000;
   bool tied = false;
@@ -82,7 +82,7 @@ config::NamedSize of(std::string_view family, std::string_view name, std::string
   return {name, source, m};
 }
 
-// Of GPT-NeoX: heads of their own keys, ffn four times embed.
+// GPT-NeoX: no grouped heads, ffn = 4 embed.
 struct NeoxSize {
   int64_t layers, embed, heads;
 };
@@ -98,7 +98,7 @@ config::NamedSize pythia(std::string_view name, NeoxSize s, int64_t vocab = 5030
   return neox(name, kPythia, s, vocab);
 }
 
-// FORGE turns whole heads, and its residual is sequential.
+// FORGE rotates whole heads; its residual is sequential.
 config::NamedSize forge(std::string_view name, NeoxSize s) {
   config::NamedSize size = neox(name, kForge, s, 52000);
   size.model.rotary_dims = 0;
@@ -110,7 +110,7 @@ config::NamedSize llama(std::string_view name, std::string_view source, LlamaSiz
   return of("llama", name, source, s, rest);
 }
 
-// Llama 3.1: positions scaled from 8,192 on.
+// Llama 3.1: scaled positions beyond 8,192.
 config::NamedSize llama31(std::string_view name, LlamaSize s) {
   config::NamedSize size = llama(name, kLlama31, s, {.vocab = 128256, .rope_theta = 500000.0});
   size.model.rope_scaling = "llama3";
@@ -132,7 +132,8 @@ const std::vector<config::NamedSize>& sizes() {
       gpt("gpt3-1.3b", kGpt3, {24, 2048, 16, 2048, 50257}),  // 16 heads of the table's 128; its 24 do not divide 2048
       gpt("gpt3-2.7b", kGpt3, {32, 2560, 32, 2048, 50257}),
       gpt("gpt3-6.7b", kGpt3, {32, 4096, 32, 2048, 50257}),
-      gpt("gpt3-13b", kGpt3, {40, 5120, 40, 2048, 50257}),  // 40 heads of 128; the table's 5140 is taken for a misprint
+      gpt("gpt3-13b", kGpt3,
+          {40, 5120, 40, 2048, 50257}),  // 40 heads of 128; the table's 5140 is presumably a misprint
       gpt("gpt3-175b", kGpt3, {96, 12288, 96, 2048, 50257}),
       gpt("megatron-1.2b", kMegatron, {40, 1536, 16, 1024, 51200}),
       gpt("megatron-2.5b", kMegatron, {54, 1920, 20, 1024, 51200}),

@@ -36,7 +36,7 @@ Optimizer adamw() {
           .reach = reach_of_moments};
 }
 
-// The decay is part of the gradient.
+// Adds the decay to the gradient.
 Optimizer adam() {
   Optimizer adam = adamw();
   adam.config.name = "adam";

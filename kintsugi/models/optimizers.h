@@ -1,4 +1,4 @@
-// The optimizers, one row each: the operation that updates a weight, and what it keeps and is told.
+// The optimizers, one row each: the operation that updates a weight, its states and its inputs.
 #pragma once
 
 #include <span>
@@ -11,35 +11,34 @@
 
 namespace kintsugi::models {
 
-// A state of the weight's dims, in fp32 (fp64 with fp64), zero at first: the operand of that name, which the output of
-// the same name replaces.
+// A state with the weight's dims, in fp32 (fp64 for fp64), initialized to zero: the operand of that name, replaced by
+// the output of the same name.
 struct OptimizerState {
   std::string_view operand;  // "m"
-  std::string_view suffix;   // of its name, after that of the weight: ".m"
+  std::string_view suffix;   // suffix of its name, after the weight's: ".m"
   graph::OptimizerPart part = graph::OptimizerPart::other;
 };
 
-// The operation has the operands `w`, the weight in fp32, `g`, its gradient, `factor`, by which that is multiplied,
-// `finite`, 0 where the update is skipped, and those of its states; `updates`, the count of updates before this one, if
-// it has an operand of that name. Its outputs are `w`, the states, and optionally `weight`, the new weight in the dtype
-// of the attribute "weight". It is elementwise (OpRow::flat). The attribute "weight_decay" is 0 for weights that do not
-// decay.
+// The operation takes the operands `w`, the weight in fp32, `g`, its gradient, `factor`, which scales the gradient,
+// `finite`, 0 to skip the update, and those of its states; also `updates`, the number of previous updates, if it has an
+// operand of that name. Its outputs are `w`, the states, and optionally `weight`, the new weight in the dtype of the
+// attribute "weight". It is elementwise (OpRow::flat). The attribute "weight_decay" is 0 for weights without decay.
 struct Optimizer {
   config::Optimizer config;
   std::string_view operation;
   std::vector<OptimizerState> states;
   tensor::Attributes (*attributes)(const config::Train&);  // besides "weight_decay" and "weight"
-  // The largest change of a weight in any of that many updates, in learning rates, where the optimizer divides the
-  // gradient by its own size. Null: the change is proportional to the gradient.
+  // The largest change of a weight in any of that many updates, in units of the learning rate, for optimizers that
+  // normalize the gradient. Null: the change is proportional to the gradient.
   double (*reach)(const config::Train&, int64_t updates) = nullptr;
 };
 
 std::span<const Optimizer> optimizers();
-// UserError for a name that is none of them.
+// Throws UserError for an unknown name.
 const Optimizer& optimizer(std::string_view name, std::span<const Optimizer> rows = optimizers());
 
-// The largest change that AdamW makes to an element in any step up to `step` (from 1), in learning rates: by Cauchy and
-// Schwarz from m and v as weighted sums of the same gradients.
+// The largest change that AdamW makes to an element in any step up to `step` (from 1), in units of the learning rate:
+// by Cauchy-Schwarz, with m and v as weighted sums of the same gradients.
 double adamw_reach(double beta1, double beta2, int64_t step);
 
 }  // namespace kintsugi::models

@@ -1,7 +1,6 @@
-// A multi-layer perceptron: layers of one width, each a product, a bias and an activation, then a product to the
-// outputs. Neighbouring layers have their widths under two names, ffn and embed, so that a rule which splits ffn splits
-// the one layer by its outputs and the next by its inputs (Shoeybi et al. 2019, section 3). Dims: batch feature ffn
-// embed class target.
+// A multilayer perceptron: layers of one width, each a matmul, a bias and an activation, then a matmul to the outputs.
+// Adjacent layers alternate the names ffn and embed for their widths, so that a rule that splits ffn splits one by
+// outputs and the next by inputs (Shoeybi et al. 2019, section 3). Dims: batch feature ffn embed class target.
 #include <cmath>
 
 #include "kintsugi/models/models.h"
@@ -14,7 +13,7 @@ Trunk perceptron(Builder& b) {
   tensor::Dim width = {"feature", m.features};
   ValueId x = b.input("features", {b.batch(), width}, DType::f32);
   if (b.dtype() != DType::f32) x = g.op("cast", {x}, {{"dtype", std::string(name_of(b.dtype()))}});
-  // He et al. 2015, section 2.2: the variance of what a layer makes is that of what it reads.
+  // He et al. 2015, section 2.2: preserves the variance of the input.
   const auto linear = [&](const std::string& name, const tensor::Dim& out, double gain) {
     const double deviation = std::sqrt(gain / static_cast<double>(width.size));
     x = b.linear(x, name, {width, out}, "batch " + out.name, deviation, m.bias_ffn);

@@ -22,7 +22,7 @@ Attributes plain(const config::Model& m, double theta) {
   return attributes;
 }
 
-// What cosine and sine are multiplied by where the model does not say.
+// The factor of cosine and sine where the model does not specify it.
 double derived_magnitude(const config::Model& m) {
   const auto original = static_cast<double>(m.rope_original_context);
   switch (config::rope_scaling(m)) {

@@ -1,4 +1,4 @@
-// The graph of what a model makes of samples: logits of classes, or numbers.
+// The graph of a model's outputs per sample: class logits or numbers.
 #pragma once
 
 #include "kintsugi/models/step.h"
@@ -7,8 +7,8 @@ namespace kintsugi::models {
 
 constexpr std::string_view kOutputs = "outputs";
 
-// evaluate alone, with the output kOutputs [batch class], [batch target], or [batch spatial... class]. UserError for a
-// model whose objective is of tokens.
+// Builds only evaluate, with the output kOutputs [batch class], [batch target], or [batch spatial... class]. Throws
+// UserError for a model with a token objective.
 Graphs build_outputs(const config::Settings& settings, int64_t batch, int64_t sequence);
 
 }  // namespace kintsugi::models

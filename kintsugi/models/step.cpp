@@ -25,7 +25,7 @@ DType dtype_of(const config::Settings& s) {
   return tensor::dtype_from(s.train.dtype);
 }
 
-// UserError for sizes that follow from data that was not opened.
+// Throws UserError for sizes that depend on data that was not opened.
 void require_sizes(const config::Model& m) {
   const auto require = [&](std::string_view key, int64_t size) {
     if (size < 1)
@@ -78,7 +78,7 @@ Loss loss_of_tokens(Builder& b, const Trunk& trunk) {
   return {loss[0], loss[1]};
 }
 
-// The labels of samples, or of each pixel: the dims of the logits but their last.
+// The labels of samples, or of each pixel: the dims of the logits except the last.
 ValueId class_labels(Builder& b, const Trunk& trunk) {
   std::vector<tensor::Dim> dims = b.graph().shape(trunk.classes).dims();
   dims.pop_back();
@@ -110,8 +110,8 @@ Loss loss_of(Builder& b, const Trunk& trunk, double smoothing) {
     case config::Objective::masked:
       return loss_of_tokens(b, trunk);
     case config::Objective::masked_next: {
-      // Of each sample the class weighs as much as all of its masked tokens (`weights`), which alone are counted: the
-      // mean is the sum of the two means.
+      // The class of each sample weighs as much as all of its masked tokens (`weights`), and only these are counted:
+      // the mean is the sum of the two means.
       const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk, 0.0);
       return {b.graph().add({masked.sum, next.sum}), masked.count};
     }
@@ -124,7 +124,7 @@ Loss loss_of(Builder& b, const Trunk& trunk, double smoothing) {
   throw base::InternalError("models", "an unknown objective");
 }
 
-// The sum of the losses of a pass; sum and count are added to the states. `smoothing`: of labels.
+// Returns the sum of the losses of a pass; adds sum and count to the states. `smoothing`: of labels.
 ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, double smoothing = 0.0) {
   const Loss loss = loss_of(b, trunk, smoothing);
   b.graph().accumulate(loss.sum, sum);
@@ -132,13 +132,13 @@ ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, dou
   return loss.sum;
 }
 
-// What was differentiated, with a weight of its own.
+// A differentiated loss and its weight.
 struct WeightedLoss {
   ValueId sum = graph::kNone;
   double weight = 1.0;
 };
 
-// Each use of a further loss adds to a state of its layer.
+// Each use of a further loss accumulates into a state of its layer.
 StateId further_parts(const Graph& g, StateTable& states, const FurtherLoss& loss) {
   const int layer = g.op_at(static_cast<size_t>(g.value(loss.sum).op)).layer;
   return states.add({.name = fmt::format("{}{}.{}", kFurtherParts, loss.name, layer),
@@ -178,7 +178,7 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
 Graph scoring_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
   Graph g = empty("evaluate", states);
   Pass pass = evaluation_pass(s, batch, sequence);
-  pass.documents = false;  // a sample is one text
+  pass.documents = false;  // a sample is a single text
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId labels = b.input("labels");
@@ -210,7 +210,7 @@ Graph sample_graph(const config::Settings& s, StateTable& states) {
                            .sequence = sample_window(s)});
 }
 
-// A state that holds the value after a step, to be looked at.
+// A state that keeps the value after a step for inspection.
 void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
   g.assign(value, states.add({.name = std::string(name),
                               .type = g.type(value),
@@ -219,7 +219,7 @@ void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
                               .saved = false}));
 }
 
-// Returns all losses, that of the objective first.
+// Returns all losses, the objective's first.
 std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept,
                                       BuildTrunk build) {
   const Pass pass = {.purpose = Purpose::train,
@@ -274,7 +274,7 @@ Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) 
 int64_t sample_window(const config::Settings& s) {
   const config::Parallel& p = s.parallel;
   if (p.context > 1 || p.sequence_parallel || !p.rules.empty()) return s.train.sequence;
-  size_t longest = 1;  // in bytes, of which a token has one at least
+  size_t longest = 1;  // in bytes; a token has at least one
   for (const std::string& prompt : s.train.prompts) longest = std::max(longest, prompt.size() + 1);
   return std::min(s.train.sequence, static_cast<int64_t>(longest) + s.train.sample_length);
 }
@@ -293,8 +293,8 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
   const std::vector<WeightedLoss> losses = add_forward(g, s, states, kept, build);
   freeze(states, s);
   const bool scaled = s.train.dtype == "fp16";
-  // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
-  // that for a thousand tokens, and the scale adapts in either direction.
+  // The loss is summed over tokens, so a scale of 2^16 for the mean is 2^16 / tokens for the sum; 64 is close to that
+  // for a thousand tokens, and the scale adapts in either direction.
   std::vector<graph::Root> roots;
   for (const WeightedLoss& loss : losses) {
     ValueId seed = scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true))

@@ -1,5 +1,5 @@
-// A transformer: embedded tokens, blocks of attention and feed-forward layer, a norm, a head for tokens or for whole
-// samples. What families differ in is the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab
+// A transformer: token embeddings, blocks of attention and feed-forward layer, a norm, and a head for tokens or whole
+// samples. Families differ by the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab
 // position.
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 using config::NormPlace;
 using config::Residual;
 
-// Attention or the feed-forward layer, and its norms, on the residual stream.
+// Applies attention or the feed-forward layer, with its norms, to the residual stream.
 template <typename Layer>
 ValueId add_layer(Builder& b, ValueId x, const std::string& norm, const std::string& output, Layer layer) {
   Graph& g = b.graph();
@@ -82,15 +82,15 @@ ValueId embedded(Builder& b) {
   return b.dropout(x, "embedding");
 }
 
-// x times NAME.weight [embed wide], plus a bias: of one width, and so its output has its dims under other names until
-// they are given back. x: [batch embed] or [batch seq embed] -> as x
+// x times NAME.weight [embed wide], plus a bias: a square matrix, so the dims of its output have other names until they
+// are renamed back. x: [batch embed] or [batch seq embed] -> as x
 ValueId square(Builder& b, ValueId x, const std::string& name, const std::string& dims) {
   const tensor::Dim wide = {"pooled", b.embed().size};
   const ValueId y = b.linear(x, name, {b.embed(), wide}, dims + " pooled", b.deviation(), true);
   return b.graph().rename(y, "pooled", "embed");
 }
 
-// Devlin et al. 2019, section 3.1: what predicts a masked token is a layer of its own.
+// Devlin et al. 2019, section 3.1: a separate layer predicts masked tokens.
 ValueId masked_head(Builder& b, ValueId x) {
   return b.norm(b.activation(square(b, x, "head.transform", "batch seq")), "head.norm");
 }

@@ -23,7 +23,7 @@ struct Parameter {
   StateId gradient;
 };
 
-// A state of the optimizer for a weight. A master starts with its weight's initial values.
+// An optimizer state of a weight. A master weight is initialized as the weight is.
 StateId add_state(StateTable& states, StateId of, const OptimizerState& row) {
   const State weight = states[of];
   return states.add({.name = weight.name + std::string(row.suffix),
@@ -38,7 +38,7 @@ StateId add_state(StateTable& states, StateId of, const OptimizerState& row) {
 
 constexpr OptimizerState kMaster = {"w", ".master", OptimizerPart::master};
 
-// What all weights share in an update.
+// Common to all weights of an update.
 struct Shared {
   ValueId factor, finite, updates;
 };
@@ -67,7 +67,7 @@ void update_weight(Graph& g, StateTable& states, const Parameter& p, ValueId gra
   for (size_t i = 0; i < outs.size(); ++i) g.assign(outs[i], of.at(row.outs[i].name));
 }
 
-// Balance of experts: their biases, from the tokens of the whole step, and its number.
+// Load balancing: updates the experts' biases from the token counts of the whole step, and its metric.
 void update_experts(Graph& g, const config::Train& train, StateTable& states, ValueId finite) {
   std::vector<ValueId> busiest, loads;
   const size_t count = states.size();
@@ -94,7 +94,7 @@ void update_experts(Graph& g, const config::Train& train, StateTable& states, Va
                                      .saved = false}));
 }
 
-// The sum over the step of each further loss, as a number of its name.
+// Sums each further loss over the step, as a number of its name.
 void add_further_losses(Graph& g, StateTable& states) {
   std::map<std::string, std::vector<ValueId>> parts;
   for (size_t i = 0; i < states.size(); ++i)

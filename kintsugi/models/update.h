@@ -1,4 +1,4 @@
-// The update of a step: norm and clipping, the optimizer, and whether the update is skipped.
+// The update of a step: gradient norm and clipping, the optimizer, and skipping of updates.
 #pragma once
 
 #include "kintsugi/config/settings.h"

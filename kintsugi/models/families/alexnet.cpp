@@ -1,4 +1,4 @@
-// AlexNet for one device (Krizhevsky 2014, "One weird trick", section 6), as torchvision has it.
+// AlexNet for a single device (Krizhevsky 2014, "One weird trick", section 6), as in torchvision.
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/image_family.h"
 

@@ -1,5 +1,5 @@
-// BERT (Devlin et al. 2019): an encoder with types of tokens, norms behind each residual sum, and heads for masked
-// tokens, for whether two sentences follow one another, and for whole samples.
+// BERT (Devlin et al. 2019): an encoder with token types, norms after each residual sum, and heads for masked tokens,
+// next-sentence prediction, and whole samples.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,4 +1,4 @@
-// Liu et al. 2022, "A ConvNet for the 2020s", section 3, as torchvision has it.
+// Liu et al. 2022, "A ConvNet for the 2020s", section 3, as in torchvision.
 #include <array>
 
 #include "kintsugi/models/convnet.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kNextGroups = 4;
 struct NextSizes {
   std::array<int64_t, kNextGroups> depths;
-  int64_t width;  // of the first group; each further one has twice as many
+  int64_t width;  // of the first group; doubles with each group
 
   constexpr int64_t blocks() const { return depths[0] + depths[1] + depths[2] + depths[3]; }
 };

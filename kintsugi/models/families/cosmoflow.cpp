@@ -1,4 +1,4 @@
-// CosmoFlow (Mathuriya et al. 2018) in the form of MLPerf HPC: volumes to numbers within -1.2 and 1.2.
+// CosmoFlow (Mathuriya et al. 2018) as in MLPerf HPC: volumes to numbers between -1.2 and 1.2.
 #include <algorithm>
 
 #include "kintsugi/models/convnet.h"
@@ -17,7 +17,7 @@ Trunk cosmoflow(Builder& b) {
   for (int i = 0; i < kConvolutions; ++i) {
     layers.push_back({Convolve{
         "conv" + std::to_string(i + 1), int64_t{32} << i, {.kernel = 3, .padding = 1}, false, Act::leaky_relu}});
-    // A volume of 16 is one position after four pools.
+    // A volume of 16 is a single position after four pools.
     if (size < 2) continue;
     layers.back().emplace_back(MaxPool{{.kernel = 2, .stride = 2}});
     size /= 2;

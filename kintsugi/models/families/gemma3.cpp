@@ -1,5 +1,5 @@
-// Gemma 3 (Gemma team 2025): norms before and on the outputs whose weight is added to one, a norm of each head of
-// queries and keys, windows in five of six layers with angles of their own, scaled embedding.
+// Gemma 3 (Gemma team 2025): norms, of weight plus one, before layers and on their outputs, a norm per head of queries
+// and keys, windows with their own angles in five of six layers, scaled embedding.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,4 +1,4 @@
-// GPT-2 (Radford et al. 2019) and GPT-3: learned positions, layer norm, one table for embedding and head.
+// GPT-2 (Radford et al. 2019) and GPT-3: learned positions, layer norm, tied embedding and head.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,4 +1,4 @@
-// GPT-J (Wang, Komatsuzaki 2021): neighbouring dims of a head turned, attention and feed-forward layer of one norm.
+// GPT-J (Wang, Komatsuzaki 2021): rotates adjacent dims of a head; attention and feed-forward layer share a norm.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,5 +1,5 @@
-// GPT-NeoX (Black et al. 2022), Pythia (Biderman et al. 2023), FORGE (Yin et al. 2023): rotary positions in a part of
-// each head, attention and feed-forward layer of one residual stream, each with its norm.
+// GPT-NeoX (Black et al. 2022), Pythia (Biderman et al. 2023), FORGE (Yin et al. 2023): rotary positions in part of
+// each head, parallel attention and feed-forward layer, each with its norm.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,4 +1,4 @@
-// LeNet in the form that introductions to CIFAR-10 train: two convolutions and three dense layers (after LeCun et al.
+// LeNet as trained in introductions to CIFAR-10: two convolutions and three fully connected layers (after LeCun et al.
 // 1998, section II).
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/image_family.h"

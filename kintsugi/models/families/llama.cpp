@@ -1,5 +1,5 @@
-// Llama 1 to 3 (Touvron et al. 2023a, section 2.2; 2023b; the Llama team 2024), and what later families have of it: RMS
-// norm, rotary positions, gated products, grouped heads, no biases.
+// Llama 1 to 3 (Touvron et al. 2023a, section 2.2; 2023b; the Llama team 2024), and what later families inherit: RMS
+// norm, rotary positions, gated feed-forward layer, grouped heads, no biases.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 
@@ -23,7 +23,7 @@ std::vector<ConfigRow> llama_config(const LlamaSizes& sizes) {
           is("num_hidden_layers", "layers", sizes.layers),
           is("num_attention_heads", "heads", sizes.heads),
           is("num_key_value_heads", "kv_heads", sizes.kv_heads),
-          is("head_dim", "head_dim", "null"),  // which all of them read, listed or not
+          is("head_dim", "head_dim", "null"),  // read by all of them, listed or not
           is("max_position_embeddings", "context", sizes.context),
           is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
           activation_is("hidden_act", "\"silu\""),

@@ -1,5 +1,5 @@
-// Families of experts: Mixtral (Jiang et al. 2024), Qwen3-MoE (Yang et al. 2025) and OLMoE (Muennighoff et al. 2024).
-// Llama, with a mixture of experts for the feed-forward layer. On disk each expert has tensors of its own.
+// Mixtures of experts: Mixtral (Jiang et al. 2024), Qwen3-MoE (Yang et al. 2025) and OLMoE (Muennighoff et al. 2024).
+// Llama with a mixture of experts as feed-forward layer. On disk, each expert has its own tensors.
 #include <algorithm>
 
 #include "kintsugi/models/family.h"
@@ -18,7 +18,7 @@ constexpr ExpertNames kMixtral = {
 constexpr ExpertNames kOfMlp = {"layers.*.mlp.gate.weight", "layers.*.mlp.experts.*.gate_proj.weight",
                                 "layers.*.mlp.experts.*.up_proj.weight", "layers.*.mlp.experts.*.down_proj.weight"};
 
-// Llama's, with experts in place of its feed-forward layer.
+// Llama's, with experts instead of its feed-forward layer.
 std::vector<WeightRow> expert_weights(const ExpertNames& names) {
   std::vector<WeightRow> rows;
   for (const WeightRow& row : llama_weights()) {

@@ -1,4 +1,4 @@
-// A multi-layer perceptron on rows of numbers.
+// A multilayer perceptron on rows of numbers.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

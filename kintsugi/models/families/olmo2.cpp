@@ -1,5 +1,5 @@
 // OLMo 2 (OLMo team 2024) and OLMo 3 (2025): Llama with norms on the outputs of attention and feed-forward layer, and
-// of all queries and keys together; OLMo 3 with windows.
+// over all heads of queries and of keys; OLMo 3 with windows.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

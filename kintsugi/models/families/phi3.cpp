@@ -1,4 +1,4 @@
-// Phi-3 (Abdin et al. 2024): Llama whose projections lie together in the file, with a window.
+// Phi-3 (Abdin et al. 2024): Llama with fused projections in the file and a window.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

@@ -1,4 +1,4 @@
-// Qwen2 (Yang et al. 2024): Llama with biases of queries, keys and values.
+// Qwen2 (Yang et al. 2024): Llama with biases for queries, keys and values.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

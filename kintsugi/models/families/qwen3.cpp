@@ -1,4 +1,4 @@
-// Qwen3 (Yang et al. 2025): Llama with a norm of each head of queries and keys.
+// Qwen3 (Yang et al. 2025): Llama with a norm per head of queries and keys.
 #include "kintsugi/models/family.h"
 #include "kintsugi/models/models.h"
 

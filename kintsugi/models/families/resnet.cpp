@@ -1,5 +1,5 @@
 // He et al. 2016, sections 3.3 and 4, with the stride of a bottleneck in its second convolution ("v1.5"). Images of up
-// to 64 pixels have a stem that keeps their size, as in section 4.2.
+// to 64 pixels use a stem that keeps their size, as in section 4.2.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@ namespace kintsugi::models {
 namespace {
 
 constexpr size_t kGroups = 4;
-using Blocks = std::array<int64_t, kGroups>;  // of each group
+using Blocks = std::array<int64_t, kGroups>;  // per group
 
 constexpr int64_t kSmallImage = 64;
 
@@ -46,7 +46,7 @@ Trunk resnet(Builder& b, const Blocks& blocks, Block block) {
   return convnet(b, layers, "fc");
 }
 
-// "layer1.0.conv2.norm.gamma" is "layer1.0.bn2.weight"; of a shortcut "0" is the convolution, "1" its norm.
+// "layer1.0.conv2.norm.gamma" is "layer1.0.bn2.weight"; in a shortcut, "0" is the convolution, "1" its norm.
 std::string resnet_name(std::string_view ours) {
   std::string name = ImageFamily::torch_name(ours);
   if (const size_t at = name.find("downsample.norm."); at != name.npos) {

@@ -1,5 +1,5 @@
-// U-Net (Ronneberger et al. 2015; Cicek et al. 2016 in 3-D): a class of each pixel. Convolutions are padded and have
-// batch norms; model.embed is the number of filters of the first level, which each further level doubles.
+// U-Net (Ronneberger et al. 2015; Cicek et al. 2016 in 3-D): a class per pixel. Convolutions are padded and have batch
+// norms; model.embed is the number of filters of the first level, which doubles with each level.
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/image_family.h"

@@ -1,4 +1,4 @@
-// Simonyan, Zisserman 2015, table 1, columns A, B, D and E, as torchvision has them; with batch norms, too.
+// Simonyan, Zisserman 2015, table 1, columns A, B, D and E, as in torchvision; optionally with batch norms.
 #include <array>
 
 #include "kintsugi/models/convnet.h"
@@ -8,11 +8,11 @@ namespace kintsugi::models {
 namespace {
 
 constexpr size_t kVggGroups = 5;
-using VggDepths = std::array<int64_t, kVggGroups>;  // convolutions of each group
+using VggDepths = std::array<int64_t, kVggGroups>;  // convolutions per group
 
 Trunk vgg(Builder& b, const VggDepths& depths, bool norm) {
   std::vector<NetLayer> layers;
-  int64_t place = 0;  // in the list "features" of others
+  int64_t place = 0;  // index in the list "features" of torchvision
   for (size_t group = 0; group < kVggGroups; ++group) {
     NetLayer& layer = layers.emplace_back();
     for (int64_t i = 0; i < depths[group]; ++i) {

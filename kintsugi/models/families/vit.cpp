@@ -1,5 +1,5 @@
-// ViT (Dosovitskiy et al. 2021): patches of an image as the tokens of an encoder with norms before each layer, from
-// the class token, or the mean of all tokens, to a class or numbers.
+// ViT (Dosovitskiy et al. 2021): image patches as the tokens of a pre-norm encoder, followed by classes or numbers from
+// the class token or the mean of all tokens.
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/tensor/window.h"
@@ -7,7 +7,7 @@
 namespace kintsugi::models {
 namespace {
 
-// Of each patch, and the class token before them: [batch seq embed].
+// Of each patch, preceded by the class token: [batch seq embed].
 ValueId patches(Builder& b) {
   Graph& g = b.graph();
   const config::Model& m = b.model();
