@@ -1,6 +1,6 @@
-// x [samples spatial... channels] -> y of the same dims in other sizes: position o of `out` positions of a dim of `in`
-// is the mean of floor(o * in / out) up to ceil((o + 1) * in / out). The spatial dims are whole, named by the attribute
-// "whole"; the sizes of y are given.
+// x [samples spatial... channels] -> y with the same dims in other sizes: for a dim of `in` positions and `out`
+// outputs, output o is the mean of positions floor(o * in / out) to ceil((o + 1) * in / out), exclusive. The spatial
+// dims are whole, as named by the attribute "whole"; the sizes of y are given.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -4,7 +4,7 @@
 namespace kintsugi::ops {
 namespace {
 
-// The output has the dims of the operand with the most; the others may lack some of them.
+// The output has the dims of the largest operand; the others may lack some of them.
 OutTypes infer(Types ins, const Attributes&) {
   const Type* largest = &ins[0];
   for (const Type& t : ins)

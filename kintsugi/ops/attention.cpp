@@ -1,7 +1,7 @@
-// Scaled dot-product attention in one operation (Vaswani et al. 2017, section 3.2.1), computed by tiles with a running
-// softmax (Dao et al. 2022, algorithm 1). q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads
-// head_dim], starts: [batch seq], key_starts: [batch key_seq], sinks: [kv_heads group], o: as q, lse: [batch seq
-// kv_heads group]. Of the gradient, dqkv: [batch seq columns], dq, dk and dv side by side and in their place, comes of
+// Scaled dot-product attention in one operation (Vaswani et al. 2017, section 3.2.1), tiled with online softmax (Dao et
+// al. 2022, algorithm 1). q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], starts:
+// [batch seq], key_starts: [batch key_seq], sinks: [kv_heads group], o: as q, lse: [batch seq kv_heads group]. The
+// output dqkv of the gradient: [batch seq columns], dq, dk and dv as adjacent columns in their place, is introduced by
 // lower/join_columns.
 #include <algorithm>
 
@@ -24,12 +24,12 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts
   std::vector<ValueId> dx =
       g.make("attention_grad", {q, k, v, starts, key_starts, sinks, op.out("o"), op.out("lse"), douts[0]}, types,
              op.attributes);
-  dx.insert(dx.begin() + 3, 2, kNone);  // of starts and key_starts
+  dx.insert(dx.begin() + 3, 2, kNone);  // for starts and key_starts
   dx.resize(6, kNone);
   return dx;
 }
 
-// Query-key pairs that are computed: half of them where causal, and in a window those near the diagonal.
+// Query-key pairs that are computed: half of them if causal, and those near the diagonal with a window.
 double pairs(const Type& q, const Type& k, const Attributes& a) {
   const auto keys = static_cast<double>(k.shape.size("key_seq"));
   double all = static_cast<double>(q.shape.elements()) * keys;

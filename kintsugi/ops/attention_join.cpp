@@ -1,5 +1,5 @@
-// Outputs of attention over two disjoint sets of keys -> over both (Rabe, Staats 2021, section 2). o: [batch seq
-// kv_heads group head_dim], lse: [batch seq kv_heads group]
+// Merges outputs of attention over two disjoint sets of keys (Rabe, Staats 2021, section 2). o: [batch seq kv_heads
+// group head_dim], lse: [batch seq kv_heads group]
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,7 +1,7 @@
-// Ioffe, Szegedy 2015. Statistics of a batch are an operation of their own, whose sums over split samples and positions
-// are parts of those of the whole batch. x: [samples spatial... channels]; gamma, beta, mean, variance: [channels];
-// statistics: [moment channels], the sum of x and of its squares. The attribute "count" is the number of elements of x,
-// whole, of each channel.
+// Ioffe, Szegedy 2015. The statistics of a batch are a separate operation, whose sums over split samples and positions
+// are partial sums of the whole batch. x: [samples spatial... channels]; gamma, beta, mean, variance: [channels];
+// statistics: [moment channels], the sum of x and of its squares. The attribute "count" is the number of elements of
+// the whole x per channel.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -14,8 +14,8 @@ const tensor::Dim& channels(const Shape& x) {
   return x[x.rank() - 1];
 }
 
-// Through the statistics too: with xhat = (x - mean) / deviation,
-// dx = gamma / deviation * (dy - mean of dy - xhat * mean of dy * xhat).
+// Includes the dependence of the statistics: with xhat = (x - mean) / deviation, dx = gamma / deviation * (dy -
+// mean(dy) - xhat * mean(dy * xhat)).
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId x = op.in("x"), gamma = op.in("gamma"), beta = op.in("beta"), statistics = op.in("statistics");
   base::require(statistics != kNone, "batch_norm", "no gradient through running statistics");
@@ -40,7 +40,7 @@ OpRow batch_statistics() {
           .keeps_zero = true};
 }
 
-// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, by the statistics or by a given mean and variance.
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the statistics or a given mean and variance.
 OpRow batch_norm() {
   return {.kind = "batch_norm",
           .ins = {"x", "gamma", "beta", optional("statistics"), optional("mean"), optional("variance")},
@@ -73,8 +73,8 @@ OpRow batch_norm_grad() {
           .in_place = {{"dx", "dy"}}};
 }
 
-// mean, variance: the new running statistics; the attribute "momentum" weighs those of the batch, whose variance is
-// unbiased.
+// mean, variance: the new running statistics; the attribute "momentum" is the weight of the batch, with unbiased
+// variance.
 OpRow running_statistics() {
   return {.kind = "running_statistics",
           .ins = {"mean", "variance", "statistics"},

@@ -1,4 +1,4 @@
-// y = x * gamma of the last dim ("LayerScale"; Touvron et al. 2021, section 2).
+// y = x * gamma along the last dim ("LayerScale"; Touvron et al. 2021, section 2).
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

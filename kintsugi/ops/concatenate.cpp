@@ -1,6 +1,6 @@
-// a and b one after the other along a dim, which has a name of its own in each of the three, since a name has one size:
+// Concatenates a and b along a dim, which has a different name in each of the three values, since a name has one size:
 // the attribute "whole" names them, "of_a of_b of_y". slice: as many positions of x along that dim as y has, from the
-// attribute "first" on; "whole" is "of_x of_y".
+// attribute "first"; "whole" is "of_x of_y".
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 

@@ -1,6 +1,6 @@
-// The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
-// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so does the operand added; the
-// attribute "first" comes of lower/join_columns.
+// The product of two values, summed over every dim that the output lacks: all matmuls of a model. lower/fuse introduces
+// the operand and output x with the attribute "epilogue", and the operand `added`; lower/join_columns introduces the
+// attribute "first".
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -25,7 +25,7 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
           bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias)), kNone, kNone};
 }
 
-// 2 per multiplication and addition: over every dim of either operand.
+// Two per multiply-add, over every dim of either operand.
 double flops(Types ins, Types, const Attributes&) {
   double n = 2.0 * elements(ins);
   for (const tensor::Dim& d : ins["b"].shape)

@@ -1,6 +1,6 @@
 // x [samples spatial... channels], w [kernel... channels filters] -> y [samples spatial... filters], whose spatial dims
-// have the names of x's and a window each (tensor/window.h). With "groups" above 1 a filter sees
-// the channels of its own group alone, and the channels of w have a name of their own.
+// have the names of x's and a window each (tensor/window.h). With "groups" above 1 a filter sees only the channels of
+// its own group, and the channels of w have their own name.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
@@ -24,7 +24,7 @@ OutTypes infer(Types ins, const Attributes& attributes) {
   return {{windowed(x, attributes, w[w.rank() - 1]), ins["x"].dtype}};
 }
 
-// False for what is computed from inputs and has no gradient itself, as an image from its bytes.
+// False for values that are computed from inputs and have no gradient themselves, such as an image from its bytes.
 bool passes_gradient(const Graph& g, ValueId x) {
   const Op& maker = g.op_at(static_cast<size_t>(g.value(x).op));
   return maker.role() != graph::Role::compute || maker.row->grad;
@@ -36,7 +36,7 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
           g.make("convolution_grad_weight", {x, dy[0]}, {g.gradient_type(w)}, op.attributes)[0]};
 }
 
-// A multiplication and an addition for each weight of a filter at each element of y.
+// A multiply-add per weight of a filter at each element of y.
 double flops_of(const Type& y, const Type& w) {
   return 2.0 * static_cast<double>(y.shape.elements()) *
          static_cast<double>(w.shape.elements() / std::max<int64_t>(w.shape[w.shape.rank() - 1].size, 1));

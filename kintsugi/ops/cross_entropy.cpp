@@ -13,7 +13,7 @@ OpRow cross_entropy() {
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
             std::vector<ValueId> dx = g.make("cross_entropy_grad", {op.in("labels"), douts[0]},
                                              {g.type(op.in("lse")), g.type(op.in("target"))});
-            dx.push_back(kNone);  // of labels
+            dx.push_back(kNone);  // for labels
             return dx;
           },
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },

@@ -1,5 +1,6 @@
-// Tokens to the slots of their experts, and back. Each sample has `capacity` slots of each expert, so that which token
-// is in which slot does not depend on the layout. A slot is a number, expert * capacity + place, or -1: none.
+// Distributes tokens to the slots of their experts, and back. Each sample has `capacity` slots of each expert, so that
+// the assignment of tokens to slots does not depend on the layout. A slot is a number, expert * capacity + place, or
+// -1: none.
 // x: [batch seq embed], y: [batch expert slot embed], slots, weights: [batch seq choice], counts: [batch expert]
 #include "kintsugi/ops/rows.h"
 
@@ -12,15 +13,15 @@ std::vector<ValueId> grad_of_weights(Graph& g, const Op& op, ValueId y, ValueId 
   return g.make("weigh", {y, op.in("slots"), x}, {g.type(op.in("weights"))}, op.attributes);
 }
 
-// Additions and multiplications of rows that are copied.
+// Additions and multiplications of copied rows.
 double rows(Types ins, std::string_view of, double of_each) {
   return of_each * static_cast<double>(ins["slots"].shape.elements() * ins[of].shape.size("embed"));
 }
 
 }  // namespace
 
-// Tokens get the slots of their experts in their order. UserError of the kernel for a token that finds none, or with
-// drop = 1, no slot.
+// Tokens get the slots of their experts in order. For a token that finds none, the kernel throws UserError or, with
+// drop = 1, assigns no slot.
 OpRow assign_slots() {
   return {.kind = "assign_slots",
           .ins = {"experts"},
@@ -35,7 +36,7 @@ OpRow assign_slots() {
           .keeps_zero = true};
 }
 
-// y has in each slot the row of x that it was given to, times its weight if there are weights.
+// y holds in each slot the row of x assigned to it, times its weight if there are weights.
 OpRow dispatch() {
   return {
       .kind = "dispatch",
@@ -57,7 +58,7 @@ OpRow dispatch() {
       .light = true};
 }
 
-// x is the sum of the slots of a token, times their weights if there are weights.
+// x is the sum of a token's slots, times their weights if there are weights.
 OpRow combine() {
   return {.kind = "combine",
           .ins = {"y", "slots", optional("weights")},
@@ -78,7 +79,7 @@ OpRow combine() {
           .keeps_zero = true};
 }
 
-// The product of each token's row of x with those of its slots: the gradient of the weights.
+// The dot products of each token's row of x with those of its slots: the gradient of the weights.
 OpRow weigh() {
   return {.kind = "weigh",
           .ins = {"y", "slots", "x"},

@@ -1,5 +1,5 @@
-// x [batch seq embed] -> [batch embed]: the position with the global index 0 of seq, which one part of seq has; the
-// others give zeros.
+// x [batch seq embed] -> [batch embed]: the position with global index 0 of seq, which one part of seq has; the others
+// give zeros.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -19,7 +19,7 @@ OpRow first() {
           .keeps_zero = true};
 }
 
-// dy [batch embed] -> dx [batch seq embed]: zero but for position 0
+// dy [batch embed] -> dx [batch seq embed]: zero except at position 0
 OpRow first_grad() {
   return {.kind = "first_grad",
           .ins = {"dy"},

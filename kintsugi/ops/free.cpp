@@ -1,4 +1,4 @@
-// Operations that cost nothing in any layout: inputs, constants, repetition. Each consumer gets them as it needs them.
+// Operations that are free in any layout: inputs, constants, broadcasts. Each consumer gets them as it needs them.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

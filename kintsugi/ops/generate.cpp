@@ -1,9 +1,10 @@
-// Operations of generation: keys and values that outlive a step, and the position whose logits are needed.
+// Operations of generation: keys and values that persist between steps, and selection of the position whose logits are
+// needed.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
 
-// cache [batch key_seq kv_heads head_dim], x [batch seq kv_heads head_dim] -> the cache with x at its place
+// cache [batch key_seq kv_heads head_dim], x [batch seq kv_heads head_dim] -> the cache with x in place
 OpRow cache_write() {
   return {.kind = "cache_write",
           .ins = {"cache", "x"},

@@ -1,6 +1,6 @@
-// Generation of many texts at once: rows of a batch belong to different texts, each at a position of its own. `text`
-// [batch] is the text of each row, whose caches are [text key_seq ...]; `at` [batch] the position of the row's first
-// token, the others follow it. A row with -1 in either is padding.
+// Generation of many texts concurrently: rows of a batch belong to different texts, each at its own position. `text`
+// [batch] is the text of each row, whose caches are [text key_seq ...]; `at` [batch] is the position of the row's first
+// token, which the others follow. A row with -1 in either is padding.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -62,7 +62,7 @@ OpRow position_at() {
       .keeps_zero = true};
 }
 
-// x [batch seq embed], rows [row] -> [row embed]: of each the row of the batch, at its last position; -1: zeros
+// x [batch seq embed], rows [row] -> [row embed]: the batch row given by each entry, at its last position; -1: zeros
 OpRow take_rows() {
   return {.kind = "take_rows",
           .ins = {"x", "rows"},

@@ -1,7 +1,7 @@
-// Wu, He 2018. Statistics of a sample and a group of neighbouring channels are an operation of their own, whose sums
-// over split positions and channels are parts of the whole. x: [batch spatial... channels]; gamma, beta: [channels];
+// Wu, He 2018. The statistics of a sample and a group of adjacent channels are a separate operation, whose sums over
+// split positions and channels are partial sums of the whole. x: [batch spatial... channels]; gamma, beta: [channels];
 // statistics: [batch moment norm_group], the sums of x and of its squares; sums: the same shape, of dy * gamma and of
-// dy * gamma * xhat. Attributes: "channels", all of x; "groups"; "count", the elements of a group of a sample.
+// dy * gamma * xhat. Attributes: "channels", of the whole x; "groups"; "count", the elements of a group of a sample.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 

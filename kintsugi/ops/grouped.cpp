@@ -1,4 +1,4 @@
-// The products of all experts of a rank, of the slots that are filled alone. One of a and b has the dim slot, or both.
+// Matmuls of all experts of a rank, for filled slots only. One of a and b has the dim slot, or both.
 // a: [batch expert slot ...], b: [expert ...] or [batch expert slot ...], counts: [batch expert]
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
@@ -32,7 +32,7 @@ OpRow grouped() {
             return {{Shape(dims), tensor::dtype_from(attributes.text("dtype"))}};
           },
           .grad = grad,
-          // Of the slots, as many are filled as experts have tokens in the mean.
+          // The expected number of filled slots is the mean number of tokens per expert.
           .flops =
               [](Types ins, Types, const Attributes& attributes) {
                 double n = 2.0 * elements(ins) * attributes.number("filled");

@@ -1,5 +1,5 @@
-// What is done before and after an exchange of halos between ranks (kintsugi/program/halo.h). Attribute "dim"; the call
-// says which rows.
+// Packing and unpacking around a halo exchange between ranks (kintsugi/program/halo.h). Attribute "dim"; the call
+// defines which rows.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -11,7 +11,7 @@ double no_flops(Types, Types, const Attributes&) {
 
 }  // namespace
 
-// x [... dim ...] -> packed [halo ...], the dims of x but for `dim`
+// x [... dim ...] -> packed [halo ...], the dims of x except `dim`
 OpRow halo_pack() {
   return {.kind = "halo_pack", .ins = {"x"}, .outs = {"packed"}, .flops = no_flops, .keeps_zero = true};
 }

@@ -1,6 +1,6 @@
-// The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of
-// the whole vocabulary. One operation suffices if one rank has the whole vocabulary, and makes the logits once, in
-// blocks. Two make them twice, in blocks too, or keep them: the output `logits` of `head`, which is an operand of
+// The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of the
+// whole vocabulary. One operation suffices if one rank has the whole vocabulary, and computes the logits once, in
+// blocks. Two compute them twice, also in blocks, or keep them: the output `logits` of `head` is then an operand of
 // `head_grad`. The output `top`, the largest logit, is for evaluation: whether the label is the most likely token.
 // x: [batch seq embed], table: [vocab embed], bias: [vocab], labels, lse, target, top: [batch seq], logits: [batch seq
 // vocab]
@@ -20,17 +20,17 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts
   if (bias != kNone) types.add(g.gradient_type(bias));
   std::vector<ValueId> dx = g.make(
       "head_grad", {x, table, labels, bias, op.out("lse"), douts[0], douts[1], op.out("logits")}, types, op.attributes);
-  dx.insert(dx.begin() + 2, kNone);  // of labels
+  dx.insert(dx.begin() + 2, kNone);  // for labels
   dx.resize(4, kNone);
   return dx;
 }
 
-// Of the logits, made once.
+// Of the logits, computed once.
 double product(Types ins) {
   return 2.0 * elements(ins) * static_cast<double>(ins["table"].shape.size("vocab"));
 }
 
-// Products of the gradient: dx, and dtable unless the table is frozen.
+// Number of matmuls of the gradient: dx, and dtable unless the table is frozen.
 double gradients(Types outs) {
   return outs.has("dtable") ? 2.0 : 1.0;
 }

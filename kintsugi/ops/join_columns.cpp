@@ -1,5 +1,5 @@
-// Values side by side: x, of any number, each [above ... below ...], where `above` are the dims that y has before
-// `columns`, become y [above ... columns]. It comes of lower/join_columns.
+// Joins values to adjacent columns: any number of x, each [above ... below ...], where `above` are the dims that y has
+// before `columns`, become y [above ... columns]. Introduced by lower/join_columns.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

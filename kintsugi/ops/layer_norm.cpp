@@ -1,4 +1,4 @@
-// Ba, Kiros, Hinton 2016. The dims of gamma are whole, said by the attribute "whole".
+// Ba, Kiros, Hinton 2016. The dims of gamma are whole, as named by the attribute "whole".
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

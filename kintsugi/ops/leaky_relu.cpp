@@ -1,4 +1,4 @@
-// Maas, Hannun, Ng 2013: x where it is positive, else the attribute "slope" times x.
+// Maas, Hannun, Ng 2013: x if positive, else the attribute "slope" times x.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,4 +1,4 @@
-// Beside rows.h: the row of Lion.
+// The row of Lion, in addition to rows.h.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"

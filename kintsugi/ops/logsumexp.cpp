@@ -1,4 +1,4 @@
-// x [part ...] -> [...]: combines the statistics of a softmax over several sets into those over all of them.
+// x [part ...] -> [...]: combines softmax statistics of several sets into those of their union.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

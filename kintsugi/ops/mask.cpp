@@ -1,4 +1,4 @@
-// Padding is zero by selection: x where every index is a position of the whole, 0 where one is -1.
+// Zeros padding by selection: x where every index is a position of the whole, 0 where one is -1.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,4 +1,4 @@
-// x [samples channels spatial...], bytes of an image or numbers -> y [samples spatial... channels], normalized by
+// x [samples channels spatial...], bytes of an image or numbers -> y [samples spatial... channels], normalized per
 // channel
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// Pooling over windows: x [samples spatial... channels] -> y of the same dims. Attributes of windows: tensor/window.h.
+// Pooling over windows: x [samples spatial... channels] -> y of the same dims. Window attributes: tensor/window.h.
 // Padding is never the maximum; a mean divides by the size of the window, or with the attribute "exclude_padding" by
-// the positions of it that are in x.
+// the number of its positions within x.
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/window.h"
 
@@ -12,7 +12,7 @@ OutTypes infer_pool(Types ins, const Attributes& attributes) {
   return {{windowed(x, attributes, x[x.rank() - 1]), ins["x"].dtype}};
 }
 
-// One operation for each position of each window of `pooled`.
+// One operation per position of each window of `pooled`.
 double flops_of_windows(const Type& pooled, const Attributes& attributes) {
   double n = static_cast<double>(pooled.shape.elements());
   for (const tensor::DimWindow& w : tensor::windows_of(attributes)) n *= static_cast<double>(w.window.kernel);

@@ -1,4 +1,5 @@
-// The same memory under another dim name, so that no value holds a name twice (`seq` of the keys becomes `key_seq`).
+// The same memory under another dim name, so that no value has two dims of one name (`seq` of the keys becomes
+// `key_seq`).
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 

@@ -1,5 +1,5 @@
 // The same memory with other dims, whose sizes are given. The attribute "whole" names those that only one side has;
-// what both have is in the same order.
+// common dims are in the same order.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

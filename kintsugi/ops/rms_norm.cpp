@@ -1,4 +1,5 @@
-// Zhang, Sennrich 2019. The dims of gamma are the last of x, one or several, and whole, said by the attribute "whole".
+// Zhang, Sennrich 2019. The dims of gamma are the last of x, one or several, and whole, as named by the attribute
+// "whole".
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,4 +1,4 @@
-// Rotary position embedding (Su et al. 2021, section 3.2.2). Its gradient is the rotation back.
+// Rotary position embedding (Su et al. 2021, section 3.2.2). Its gradient is the inverse rotation.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

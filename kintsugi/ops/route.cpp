@@ -1,6 +1,6 @@
-// The router of a mixture of experts: which experts a token goes to, and with what weights. Shazeer et al. 2017,
-// "Outrageously large neural networks", section 2.1; the sigmoid with a bias is that of DeepSeek-V3 (2024, section
-// 2.1.2). Of equal scores the lowest expert is chosen.
+// The router of a mixture of experts: the experts of a token, and their weights. Shazeer et al. 2017, "Outrageously
+// large neural networks", section 2.1; the sigmoid with a bias is that of DeepSeek-V3 (2024, section 2.1.2). Ties go to
+// the lowest expert.
 // logits: [batch seq candidate], bias: [candidate], weights, experts: [batch seq choice]
 #include "kintsugi/ops/rows.h"
 

@@ -1,4 +1,4 @@
-// The rows of all operations, one file per operation and its gradient. docs/operations.md says what each computes.
+// The rows of all operations, one file per operation and its gradient. docs/operations.md defines what each computes.
 #pragma once
 
 #include "kintsugi/graph/graph.h"
@@ -20,7 +20,7 @@ using tensor::rest;
 using tensor::Shape;
 using tensor::Type;
 
-// The list of all rows.
+// All rows.
 const graph::OpTable& operations();
 
 std::vector<OpRow> state_rows();  // state, accumulate, assign, output
@@ -136,17 +136,17 @@ OpRow group_norm_grad();
 
 // Shared by several rows.
 Shape without(const Shape& shape, std::string_view dim);
-// x [samples spatial... channels] -> [samples spatial... last], one position for each window of the attributes.
+// x [samples spatial... channels] -> [samples spatial... last], one position per window of the attributes. Throws
 // InternalError if x is smaller than a window.
 Shape windowed(const Shape& x, const Attributes& attributes, const tensor::Dim& last);
-// The attributes of an upsampling of x by factors of its spatial dims, in their order.
+// Sets the attributes of an upsampling of x by factors of its spatial dims, in order.
 void set_upsample(Attributes& attributes, std::string_view mode, const Shape& x,
                   const std::vector<std::pair<std::string, int64_t>>& factors);
-OutTypes like_first(Types ins, const Attributes&);  // one output like the first input
-Type scalar();                                      // [] fp64, a number of the run
-double elements(Types types);                       // of the first
+OutTypes like_first(Types ins, const Attributes&);  // one output, with the type of the first input
+Type scalar();                                      // [] fp64, a scalar of the run
+double elements(Types types);                       // of the first type
 
-// An elementwise y = f(x), f(0) = 0, and its gradient f'(x) * dy.
+// An elementwise y = f(x) with f(0) = 0, and its gradient f'(x) * dy.
 OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops);
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops);
 

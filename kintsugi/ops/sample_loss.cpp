@@ -1,11 +1,11 @@
-// Losses of whole samples: of classes, and of numbers.
+// Losses of whole samples: classes, and numbers.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
 
-// logits [batch spatial... class], labels [batch spatial...], weights [batch] -> the weighted sum of cross-entropies and
-// the sum of weights, []. The attribute "smoothing" is the share of a label that all classes have alike (Szegedy et al.
-// 2016, section 7).
+// logits [batch spatial... class], labels [batch spatial...], weights [batch] -> the weighted sum of cross-entropies
+// and the sum of weights, []. The attribute "smoothing" is the share of a label that is distributed over all classes
+// equally (Szegedy et al. 2016, section 7).
 OpRow class_loss() {
   return {.kind = "class_loss",
           .ins = {"logits", "labels", "weights"},
@@ -33,8 +33,8 @@ OpRow class_loss_grad() {
           .keeps_zero = true};
 }
 
-// logits [batch spatial... class], labels [batch spatial...] -> the number of samples, or pixels, whose label is the largest logit, and among the five
-// largest, []
+// logits [batch spatial... class], labels [batch spatial...] -> the number of samples, or pixels, whose label has the
+// largest logit, and one of the five largest, []
 OpRow class_hits() {
   return {.kind = "class_hits",
           .ins = {"logits", "labels"},

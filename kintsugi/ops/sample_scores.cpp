@@ -1,4 +1,4 @@
-// Scores of each sample from the statistics of the head.
+// Scores per sample from the statistics of the head.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,5 +1,5 @@
-// Gradient descent with momentum (Sutskever et al. 2013, section 2), without look-ahead or, with the attribute
-// "nesterov", with it. The output `weight` is w in the dtype of the attribute "weight".
+// Gradient descent with momentum (Sutskever et al. 2013, section 2), with the attribute "nesterov" with look-ahead. The
+// output `weight` is w in the dtype of the attribute "weight".
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,5 +1,5 @@
-// The inverse of join_columns: of each x [above ... columns] as many y, its columns one after another, each
-// [above ... below ...]; first those of the first x. What is stored or added is x in the dtype of y. It comes of
+// The inverse of join_columns: each x [above ... columns] is split into equally many y, its columns in order, each
+// [above ... below ...]; those of the first x come first. Stores or accumulates x in the dtype of y. Introduced by
 // lower/join_gradients.
 #include "kintsugi/ops/rows.h"
 

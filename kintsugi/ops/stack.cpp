@@ -1,5 +1,5 @@
-// Prepares a value for an exchange between ranks and restores it: one dim cut into consecutive parts, and joined
-// again. Attribute "dim"; the call says, part by part, which positions each has.
+// Prepares a value for an exchange between ranks and restores it: one dim cut into consecutive parts, and joined again.
+// Attribute "dim"; the call defines the positions of each part.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

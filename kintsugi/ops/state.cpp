@@ -1,4 +1,4 @@
-// Reading, adding to and replacing states, and giving out a value. The partitioner defines their effect.
+// Reading, accumulating into and replacing states, and producing an output. The partitioner defines their effect.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -19,7 +19,7 @@ std::vector<OpRow> state_rows() {
           {.kind = "output",
            .role = Role::output,
            .ins = {"x"},
-           .effect = true}};  // what the run reads, by the attribute "name"
+           .effect = true}};  // read by the run, by the attribute "name"
 }
 
 }  // namespace kintsugi::ops

@@ -1,6 +1,6 @@
-// The gradient of a convolution by its input, as an operation of its own ("deconvolution"; Dumoulin, Visin 2016,
-// section 4): x [samples spatial... channels], w [kernel... filters channels] -> y [samples spatial... filters], where
-// the windows of the attributes read y: each position of x adds to the positions of its window.
+// The gradient of a convolution with respect to its input, as a separate operation ("deconvolution"; Dumoulin, Visin
+// 2016, section 4): x [samples spatial... channels], w [kernel... filters channels] -> y [samples spatial... filters],
+// where the windows of the attributes read y: each position of x adds to the positions of its window.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/window.h"

@@ -1,4 +1,4 @@
-// The parts of an update beside its optimizer: the norm of all gradients, and whether the update is skipped.
+// The parts of an update besides its optimizer: the norm of all gradients, and whether the update is skipped.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/dims.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kBlock = 1024;  // elements whose squares are summed separately, in every layout
 
-// Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
+// For a bucket [shard flat], the blocks of each shard; for anything else, those of all its elements in order.
 Shape blocks_of(const Shape& g) {
   if (g.rank() == 2 && g[0].name == tensor::kShard && g[1].name == tensor::kFlat) {
     if (g[1].size % kBlock != 0)
@@ -46,7 +46,7 @@ OpRow sum_squares() {
           .alias = {{"block", "flat"}}};
 }
 
-// The sum of all blocks, one after another.
+// The sum of all blocks, in order.
 OpRow sum_blocks() {
   return {.kind = "sum_blocks",
           .ins = {rest("blocks")},

@@ -1,6 +1,6 @@
-// x [samples spatial... channels] -> y of the same dims, longer by whole factors. The attribute "mode": "nearest"
-// repeats, "linear" interpolates between the centres of positions, where ends are repeated. Windows as of
-// transposed_convolution: position i of x adds to the positions of its window, which set_upsample gives. Attributes
+// x [samples spatial... channels] -> y of the same dims, longer by integer factors. The attribute "mode": "nearest"
+// repeats, "linear" interpolates between the centers of positions, with the ends repeated. Windows are as for
+// transposed_convolution: position i of x adds to the positions of its window, which set_upsample() defines. Attributes
 // "positions_D": the positions of x along a dim D.
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/window.h"
@@ -23,7 +23,7 @@ void set_upsample(Attributes& attributes, std::string_view mode, const Shape& x,
   std::vector<tensor::DimWindow> windows;
   for (const auto& [dim, factor] : factors) {
     tensor::Window w = {.kernel = factor, .stride = factor};
-    if (mode == "linear") {  // the positions whose centre is nearer than one position of x
+    if (mode == "linear") {  // positions whose center is nearer than one position of x
       w.kernel = factor % 2 == 0 ? 2 * factor : 2 * factor - 1;
       w.low = factor / 2;
       w.high = w.kernel - factor - w.low;
