@@ -27,7 +27,7 @@ Rules data_rules(const Parallel&) {
   return {{.dim = std::string(kSamples), .axes = {"data"}}};
 }
 
-// The innermost factors of an axis whose product is n; the axis itself if that is all of it.
+// The innermost factors of an axis whose product is n; the axis itself if n is its size.
 Names inner_factors(const Mesh& mesh, const std::string& axis, int64_t n) {
   if (n == mesh.size(axis)) return {axis};
   const std::vector<mesh::Factor> factors = mesh.expand(Names{axis});
@@ -46,8 +46,8 @@ Names data_shards(const Parallel& p, const Mesh& mesh) {
   return inner_factors(mesh, "data", p.shard_group ? p.shard_group : p.data);
 }
 
-// A further data axis, but for what experts compute and their weights: tokens travel to them and back. Slots are found
-// where the tokens are.
+// Acts as a further data axis, except for experts and their weights: tokens travel to the experts and back. Slots are
+// computed where the tokens are.
 Rules expert_rules(const Parallel&) {
   const Names axes = {"expert"};
   return {{.dim = std::string(kSamples), .axes = axes, .family = "dispatch"},
@@ -86,7 +86,7 @@ Rules context_rules(const Parallel& p) {
       break;
   }
   rules.push_back({.dim = "seq", .axes = axes, .pad = true});
-  // What experts compute has no tokens in their order any more. Where experts have an axis, they are left to it.
+  // Tokens of experts are no longer in sequence order. If experts have their own axis, they are split by it instead.
   if (p.expert == 1) rules.push_back({.dim = "expert", .axes = axes});
   rules.push_back({.dim = "slot", .axes = axes, .pad = true});
   return rules;
@@ -116,7 +116,7 @@ const std::vector<AxisRow>& axis_rows() {
       {.axis = named("context"), .rules = context_rules, .shards = context_shards, .zigzag = context_zigzag},
       {.axis = named("space"), .rules = space_rules},
       {.axis = named("expert"), .rules = expert_rules, .shards = expert_shards},
-      {.axis = named("pipe")},  // layers are cut by Plan::layers, not by rules
+      {.axis = named("pipe")},  // layers are split by Plan::layers, not by rules
   };
   return kRows;
 }

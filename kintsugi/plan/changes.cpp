@@ -13,7 +13,7 @@ namespace {
 using config::Recomputed;
 using config::Settings;
 
-// Over the data axis; each stage stores less than the one before.
+// Over the data axis; each ZeRO stage stores less than the previous one.
 Sets zero(const Settings& s, int64_t stage) {
   if (s.parallel.data == 1 || s.parallel.zero >= stage) return {};
   return {{"parallel.zero", stage}};
@@ -34,7 +34,7 @@ Sets half_a_micro_batch(const Settings& s) {
   return {{"train.micro_batch", s.train.micro_batch / 2}};
 }
 
-// In every layer, if fewer are recomputed now.
+// In every layer, unless more is already recomputed.
 Sets recompute(const Settings& s, Recomputed what) {
   const config::Parallel& p = s.parallel;
   const Recomputed now = recomputed(p);
@@ -44,8 +44,7 @@ Sets recompute(const Settings& s, Recomputed what) {
   return sets;
 }
 
-// Twice as many parts along an axis: on ranks that hold copies of the model, if there are any, else on twice the
-// ranks.
+// Doubles an axis: on ranks that replicate the model, if there are any, else on twice the ranks.
 Sets twice(const Settings& s, const char* axis, int64_t size) {
   Sets sets = {{axis, 2 * size}};
   if (s.parallel.data % 2 == 0) {
@@ -61,7 +60,7 @@ Sets twice_tensor(const Settings& s) {
 }
 
 Sets twice_pipe(const Settings& s) {
-  if (!s.parallel.stages.empty()) return {};  // the user has given the layers of each stage
+  if (!s.parallel.stages.empty()) return {};  // the user has set the layers of each stage
   return twice(s, "parallel.pipe", s.parallel.pipe);
 }
 
@@ -73,7 +72,7 @@ Sets offload(const Settings& s) {
 }
 
 constexpr Change kChanges[] = {
-    [](const Settings& s) { return zero(s, 1); },  // sends as much as before
+    [](const Settings& s) { return zero(s, 1); },  // same communication volume
     sequence_parallel,
     make_logits_again,
     half_a_micro_batch,
@@ -103,7 +102,7 @@ void append(Sets& sets, const Sets& later, const Settings& made) {
     std::erase_if(sets, [&](const auto& known) { return known.first == set.first; });
     sets.push_back(set);
   }
-  // ZeRO is over the data axis.
+  // ZeRO shards over the data axis.
   if (made.parallel.data == 1) std::erase_if(sets, [](const auto& set) { return set.first == "parallel.zero"; });
 }
 

@@ -1,4 +1,4 @@
-// Changes of a configuration that reduce the memory its ranks need.
+// Changes to a configuration that reduce memory per rank.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace kintsugi::plan {
 
-// Full names of keys, and the value of each: "parallel.zero", 1.
+// Full key names with values: "parallel.zero", 1.
 using Sets = std::vector<std::pair<std::string, config::Value>>;
 
-// What a change sets; nothing if there is nothing to change.
+// The keys a change sets; empty if it does not apply.
 using Change = Sets (*)(const config::Settings&);
 
-// All of them, the cheapest in work and communication first.
+// All changes, those with the least extra computation and communication first.
 std::span<const Change> changes();
 
 config::Settings with(config::Settings settings, const Sets& sets);
 
-// Appends what is set after `sets`: of each key the later value, but none of those that have no effect in `made`, the
-// settings with all of them.
+// Appends `later` to `sets`, later values overriding earlier ones, and drops those without effect in `made`, the
+// settings with all of them applied.
 void append(Sets& sets, const Sets& later, const config::Settings& made);
 
 // "parallel.tensor = 4, parallel.data = 1"

@@ -6,7 +6,7 @@
 
 namespace kintsugi::plan {
 
-// check_rules and check_sizes. The partitioner checks that each axis finds a dim somewhere in the step.
+// check_rules() and check_sizes(). The partitioner checks that each axis splits some dim of the step.
 void check_plan(const Plan& plan, const ModelDims& model);
 
 }  // namespace kintsugi::plan

@@ -70,7 +70,7 @@ struct Check {
           "in gradient\" or \"flat in optimizer\"");
   }
 
-  // "attention can take "key_seq"" for each operation that takes a dim in steps.
+  // "attention can take "key_seq"" for each operation that can process a dim in steps.
   std::string who_takes_steps() const {
     std::vector<std::string> list;
     for (const OpRow* row : model.operations)

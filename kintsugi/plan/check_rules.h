@@ -1,4 +1,4 @@
-// Checks rules against the axes of the mesh and the families and dims of the model.
+// Checks rules against the mesh axes and the families and dims of the model.
 #pragma once
 
 #include "kintsugi/plan/model_dims.h"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::plan {
 
-// UserError "[plan] rule ...: ..." for a rule that names an axis, a family or a dim that does not exist, splits a dim
-// that the family needs whole, or uses "in steps" or flat where they do not apply.
+// Throws UserError "[plan] rule ...: ..." for a rule that names an unknown axis, family or dim, splits a dim that the
+// family requires whole, or uses "in steps" or flat where they do not apply.
 void check_rules(const Plan& plan, const ModelDims& model);
 
 }  // namespace kintsugi::plan

@@ -26,11 +26,11 @@ bool applies(const Rule& rule, const Place& place) {
   return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(place.dims, rule.dim);
 }
 
-// A dim that is too small for the axes over which it should be split.
+// A dim that is too small for the axes that should split it.
 struct Small {
   const tensor::Dim* dim = nullptr;
   std::string axes = {};  // "tensor", or "data tensor" for several
-  int64_t size = 1;       // of all of them
+  int64_t size = 1;       // of all of them together
 };
 
 // The axes that these factors belong to.
@@ -68,7 +68,7 @@ Plan resized(const Plan& plan, const std::string& axis, int64_t size) {
   return {.mesh = Mesh(std::move(axes)), .rules = plan.rules};
 }
 
-// Other dims of the place to which rules offer the same axes.
+// Other dims of the place that rules offer to the same axes.
 Dims dims_beside(const Plan& plan, const Place& place, const Small& small) {
   Dims others;
   for (const tensor::Dim& d : place.dims)
@@ -87,7 +87,7 @@ bool several(const Small& small) {
 
 // "; nearest ffn: 4; nearest tensor: 3"
 std::string nearest(const Plan& plan, const Place& place, const Small& small, const Dims& others) {
-  int64_t shared = 1;  // the other axes can be given no more ranks than this
+  int64_t shared = 1;  // ranks available to the other axes
   for (const tensor::Dim& d : others) shared *= d.size;
   std::string text;
   Place larger = place;

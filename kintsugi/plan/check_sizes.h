@@ -1,4 +1,4 @@
-// Checks sizes of dims against the axes that they are split over.
+// Checks sizes of dims against the axes that split them.
 #pragma once
 
 #include "kintsugi/plan/model_dims.h"
@@ -6,10 +6,9 @@
 
 namespace kintsugi::plan {
 
-// UserError `[plan] dim "ffn" of size 3 is smaller than mesh axis "tensor" of size 4; ...` if a rank would hold
-// nothing but padding, or an axis would find no dim because the one that a rule names is too small. Sizes that are
-// merely not divisible are padded. A dim of size 0 is left out.
-// not divide are padded. A dim of size 0 is left out.
+// Throws UserError `[plan] dim "ffn" of size 3 is smaller than mesh axis "tensor" of size 4; ...` if a rank would hold
+// only padding, or an axis would split nothing because the dim that a rule names is too small. Sizes that are not
+// divisible are padded. Dims of size 0 are skipped.
 void check_sizes(const Plan& plan, const ModelDims& model);
 
 }  // namespace kintsugi::plan

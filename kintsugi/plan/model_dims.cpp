@@ -23,7 +23,7 @@ bool has(const List& list, const T& x) {
   return std::find(std::begin(list), std::end(list), x) != std::end(list);
 }
 
-// Reads and changes of states follow rules about the state; free operations are made in any layout.
+// Rules about states govern their reads and updates; free operations are materialized in any layout.
 bool named_by_rules(const Op& op) {
   return op.state == graph::kNone && !op.row->effect && !op.row->free;
 }
@@ -76,14 +76,14 @@ class Collector {
   struct Found {
     std::string_view family;
     Set set;
-    std::vector<int> order;  // the same as the operation has them
+    std::vector<int> order;  // in the operation's order
   };
 
   static bool is_forward(const Op& op) {
     return named_by_rules(op) && op.phase == graph::Phase::forward && !op.row->view;
   }
 
-  // Not made by the pass: a state, or one that was changed in place.
+  // Not produced by the pass: a state, or one modified in place.
   static bool is_state(const Graph& g, ValueId v) {
     const Op& maker = g.op_at(static_cast<size_t>(g.value(v).op));
     return maker.state != graph::kNone || maker.row->must_share;
@@ -111,7 +111,7 @@ class Collector {
     return set;
   }
 
-  // Whether it takes or makes one of the widest activations: no other has all its dims and more.
+  // Whether it reads or produces one of the widest activations, whose dims are no proper subset of another's.
   bool is_wide(const Graph& g, const Op& op) {
     for (const auto* values : {&op.ins, &op.outs})
       for (ValueId v : *values)
@@ -124,7 +124,7 @@ class Collector {
                         [&](const Set& other) { return other != set && within(set, other); });
   }
 
-  // The dims of its operands and outputs, less those that it needs whole and those that are split as others are.
+  // The dims of its operands and outputs, except those it requires whole and those aliased to others.
   static std::vector<Dim> splittable(const Graph& g, const Op& op) {
     std::vector<std::string> left_out = tensor::words(op.attributes.text_or("whole", ""));
     left_out.insert(left_out.end(), op.row->whole.begin(), op.row->whole.end());
@@ -177,8 +177,7 @@ std::vector<std::string_view> families(const ModelDims& model) {
 }
 
 bool is_kind_of_state(std::string_view family) {
-  return std::any_of(std::begin(kKinds), std::end(kKinds),
-                     [&](StateKind kind) { return name_of(kind) == family; });
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](StateKind kind) { return name_of(kind) == family; });
 }
 
 bool has_flat(std::string_view family) {

@@ -16,7 +16,7 @@ using graph::StateKind;
 using mesh::Mesh;
 using Rows = std::span<const AxisRow>;
 
-// Outermost first, as in mesh_order. An axis that it leaves out is placed just outside the first that is nearer.
+// Outermost first, as in mesh_order. Axes it omits are placed just outside the first axis that is nearer.
 std::vector<const AxisRow*> in_order(const Parallel& p, Rows rows) {
   std::vector<const AxisRow*> order;
   for (const std::string& name : tensor::words(p.mesh_order))

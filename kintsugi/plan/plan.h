@@ -1,4 +1,4 @@
-// A plan: a mesh of ranks, and rules that say which dim of which family of operations is split over which axis.
+// A plan: a mesh of ranks, and rules that determine which dim of which family of operations is split over which axis.
 #pragma once
 
 #include <span>
@@ -13,30 +13,31 @@
 
 namespace kintsugi::plan {
 
-// In each operation, and for each state, an axis goes to the first rule that fits.
+// For each operation and each state, an axis is assigned to the first rule that fits.
 struct Plan {
   mesh::Mesh mesh;
   std::vector<Rule> rules = {};
-  bool keep = false;        // a gathered activation is kept from forward to backward
-  bool keep_logits = true;  // of a split vocabulary, from the loss to its gradient
-  bool repeat = false;      // an axis that finds no dim may repeat work; else that is an error
-  // Sums over ranks and micro-batches are added in one binary tree over equal units of the global batch, the same for
+  bool keep = false;        // keep gathered activations from forward to backward
+  bool keep_logits = true;  // for a split vocabulary: keep logits from the loss to its gradient
+  bool repeat = false;      // allow replicated work if an axis splits no dim; else that is an error
+  // Sum over ranks and micro-batches in one binary tree over equal units of the global batch, which is the same for
   // every number of data ranks. See in_units().
   bool units = false;
-  tensor::DType wire = tensor::DType::f32;  // in which gradients travel; f32: as they are
-  // Layers over the axis that cuts them: chunk g of stages x chunks is on stage g % stages.
-  int chunks = 1;                    // on each stage
-  std::vector<int64_t> layers = {};  // of each chunk in order; empty: equal in computed cost
-  std::string schedule = "1f1b";     // of schedules()
+  tensor::DType wire = tensor::DType::f32;  // dtype of gradients in collectives; f32: unchanged
+  // Pipeline: chunk g of stages x chunks is on stage g % stages.
+  int chunks = 1;                    // per stage
+  std::vector<int64_t> layers = {};  // per chunk, in order; empty: balanced by computed cost
+  std::string schedule = "1f1b";     // name in schedules()
 
   int stages() const { return mesh.stages(); }
 };
 
-// [parallel] as rules: the user's own, then those of each axis, then those of ZeRO. Every axis is in the mesh, of size
-// 1 too, except one that cuts layers; an axis of size 1 has no rules. UserError if a text in `rules` is no rule.
+// Converts [parallel] to rules: the user's own, then those of each axis, then those of ZeRO. The mesh has every axis,
+// including those of size 1 except the pipeline axis; an axis of size 1 has no rules. Throws UserError if a text in
+// `rules` is not a rule.
 Plan plan_from(const config::Parallel& parallel, std::span<const AxisRow> axes = axis_rows());
 
-// The plan with units: neighbouring units of a micro-batch are assigned to the ranks that add first, those along the
+// The plan with units: adjacent units of a micro-batch are assigned to the ranks that reduce first, those along the
 // first factor.
 Plan in_units(Plan plan);
 

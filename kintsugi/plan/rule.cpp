@@ -19,7 +19,7 @@ namespace {
                         base::one_line(rule, 80), what);
 }
 
-// The words of each part between commas.
+// The words of each comma-separated part.
 std::vector<std::vector<std::string>> parts_of(std::string_view text) {
   std::vector<std::vector<std::string>> parts;
   for (size_t end; (end = text.find(',')) != std::string_view::npos; text.remove_prefix(end + 1))

@@ -13,9 +13,9 @@ using base::UserError;
 
 namespace {
 
-constexpr int64_t kMostTasks = int64_t{1} << 24;  // of all stages together
+constexpr int64_t kMostTasks = int64_t{1} << 24;  // over all stages
 
-// `first` forwards, then a backward and a forward in turn. If weight gradients are separate tasks, the backward of
+// `first` forwards, then alternating backwards and forwards. With separate weight gradients, the backward of
 // micro-batch m is followed by the weight gradient of micro-batch m - behind.
 std::vector<Task> alternating(const Schedule& s, int chunk, int64_t first, int64_t behind = 0) {
   std::vector<Task> tasks;
@@ -43,9 +43,9 @@ std::vector<Task> zero_bubble(const Schedule& s, int stage) {
   return alternating(s, stage, s.stages - stage, stage);
 }
 
-// Forwards go through the chunks of the stage in rounds, as many micro-batches at a time as there are stages, and
-// backwards likewise from the last chunk on. As many forwards come first as it takes until the last stage can send the
-// first backward, and then a forward and a backward in turn.
+// Forwards cycle through the chunks of the stage in rounds of as many micro-batches as there are stages; backwards do
+// the same from the last chunk on. The warm-up has as many forwards as it takes until the last stage can send the first
+// backward; then forwards and backwards alternate.
 std::vector<Task> interleaved(const Schedule& s, int stage) {
   if (s.chunks == 1) return one_forward_one_backward(s, stage);
   const int64_t all = s.micro_batches * s.chunks, round = int64_t{s.stages} * s.chunks;

@@ -78,7 +78,7 @@ void check_waiting(const Schedule& s) {
   size_t stage = 0;
   while (stage < s.tasks.size() && !stuck(stage)) ++stage;
   if (stage == s.tasks.size()) return;
-  // From stage to stage along what each waits for, until one repeats: the cycle begins there.
+  // Follow dependencies from stage to stage until one repeats: the cycle begins there.
   struct Wait {
     size_t stage;
     std::string text;

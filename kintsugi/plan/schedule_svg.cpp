@@ -11,13 +11,13 @@ namespace kintsugi::plan {
 
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 72, kRight = 14;  // px
+constexpr double kWidth = 1000, kLeft = 72, kRight = 14;  // pixels
 constexpr double kTop = 44, kModel = 18, kRow = 30, kBar = 24;
-constexpr double kAxis = 22;  // below the rows
+constexpr double kAxis = 22;  // height below the rows
 constexpr std::string_view kIdle = "#eeeeee";
-constexpr double kDigit = 6.2;  // of a number in a bar
+constexpr double kDigit = 6.2;  // width of a digit in a bar
 
-// Light enough for dark numbers; distinct without red and green.
+// Light enough for dark numbers; distinguishable without red and green.
 std::string_view colour(Work work) {
   return work == Work::forward ? "#7fb3e6" : work == Work::backward ? "#f0a35e" : "#8fd19e";
 }
@@ -33,7 +33,7 @@ std::string_view full_name(const Schedule& schedule, Work work) {
   }
 }
 
-// 1, 2 or 5 times a power of ten, so that there are about ten of them up to `most`.
+// 1, 2 or 5 times a power of ten, giving about ten ticks up to `most`.
 double tick_of(double most) {
   const double power = std::pow(10, std::floor(std::log10(most / 10)));
   for (const double times : {1.0, 2.0, 5.0})
@@ -41,7 +41,7 @@ double tick_of(double most) {
   return 10 * power;
 }
 
-// The time from which on nothing is drawn, so that about `most` tasks are.
+// The time after which nothing is drawn, so that about `most` tasks are.
 double last_begin(const Timeline& timeline, size_t most) {
   std::vector<double> begins;
   for (const std::vector<Span>& spans : timeline.spans)
@@ -60,7 +60,7 @@ struct Picture {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
     text += '\n';
   }
-  // Not a <rect>, of which there is one for each task.
+  // Not a <rect>, of which there is exactly one per task.
   void box(double x, double y, double width, double height, std::string_view fill) {
     add(R"(<path d="M{:.2f} {:.2f}h{:.2f}v{:.2f}h{:.2f}z" fill="{}"/>)", x, y, width, height, -width, fill);
   }
@@ -71,7 +71,7 @@ struct Picture {
 std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit, size_t most,
                         std::string_view model) {
   const double last = last_begin(timeline, most);
-  double length = 0;  // of what is drawn
+  double length = 0;  // of the drawn part
   size_t drawn = 0, all = 0;
   for (const std::vector<Span>& spans : timeline.spans) {
     all += spans.size();
@@ -82,7 +82,7 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
       }
   }
   const double scale = length > 0 ? (kWidth - kLeft - kRight) / length : 0;
-  // For the longest number, so that either all tasks of one length show theirs or none does.
+  // Fits the longest number, so that tasks of equal length either all show theirs or none does.
   const double number_width = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
   const double top = kTop + (model.empty() ? 0 : kModel), rows = top + kRow * schedule.stages;
   const double bottom = rows + kAxis, height = bottom + (drawn < all ? 64 : 44);

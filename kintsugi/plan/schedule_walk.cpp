@@ -24,7 +24,7 @@ TasksBefore waits_for(const Schedule& schedule, const Task& task) {
 }
 
 std::vector<size_t> walk(const Schedule& schedule, const std::function<void(int stage, size_t position)>& visit) {
-  std::array<std::vector<int64_t>, 3> done;  // by work and chunk: micro-batches, from 0 on
+  std::array<std::vector<int64_t>, 3> done;  // [work][chunk]: number of micro-batches done
   for (std::vector<int64_t>& of_work : done) of_work.assign(static_cast<size_t>(schedule.all_chunks()), 0);
   const auto count = [&](const Task& t) -> int64_t& {
     return done[static_cast<size_t>(t.work)][static_cast<size_t>(t.chunk)];

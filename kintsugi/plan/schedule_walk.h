@@ -1,4 +1,4 @@
-// The tasks of a schedule in an order in which each comes after those that it waits for.
+// Visits the tasks of a schedule in a topological order.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::plan {
 
-// The tasks that a task waits for besides those before it on its stage: none, one or two.
+// The tasks that a task depends on, besides those before it on its stage: at most two.
 class TasksBefore {
  public:
   void add(const Task& task) { all_[count_++] = task; }
@@ -22,8 +22,9 @@ class TasksBefore {
 };
 TasksBefore waits_for(const Schedule& schedule, const Task& task);
 
-// Calls visit(stage, position) for each task that can be done. Returns how many tasks of each stage were: if that is
-// less than all, the stage waits forever at the next. For each kind of work and chunk, micro-batches are 0, 1, 2, ...
+// Calls visit(stage, position) for each task once its dependencies are done. Returns the number of tasks visited per
+// stage: if that is less than all, the stage deadlocks at the next. Per kind of work and chunk, micro-batches must be
+// 0, 1, 2, ...
 std::vector<size_t> walk(const Schedule& schedule, const std::function<void(int stage, size_t position)>& visit);
 
 }  // namespace kintsugi::plan

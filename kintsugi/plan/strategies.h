@@ -1,4 +1,4 @@
-// The named parallel training strategies.
+// Named strategies of parallel training.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace kintsugi::plan {
 
 struct Strategy {
   std::string_view name;                            // "zero 3"
-  void (*apply)(config::Parallel&, int64_t ranks);  // sets what [parallel] then says of axes and of what they split
+  void (*apply)(config::Parallel&, int64_t ranks);  // sets the axes in [parallel] and what they split
 };
 
-// One rank; then data, zero 1, 2, 3, tensor, tensor and sequence, context in three ways, pipeline.
+// One rank; then data, zero 1, 2, 3, tensor, tensor and sequence, context in three variants, pipeline.
 std::span<const Strategy> strategies();
 
-// [parallel] of a strategy alone, on `ranks` ranks.
+// [parallel] of a single strategy, on `ranks` ranks.
 config::Parallel parallel_of(const Strategy& strategy, int64_t ranks);
 
-// What a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient". Of a given model: general rules about
-// dims that it lacks are left out.
+// Summarizes what a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient". With a model, omits
+// general rules about dims that it lacks.
 std::string splits_of(const Plan& plan, const ModelDims* model = nullptr);
 
 }  // namespace kintsugi::plan
