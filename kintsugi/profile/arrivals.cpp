@@ -26,12 +26,12 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-// The members of its channel, in the order of the communicator.
+// The members of its channel, in communicator order.
 std::vector<int> channel_of(const Program& p, const Instruction& i, int rank) {
   return program::members(p.mesh, program::queue_of(i), rank);
 }
 
-// The same text on all members: a channel of messages goes from one rank to the other.
+// The same text on all members; a channel of messages runs from one rank to the other.
 std::string common_text(const Instruction& i, const std::vector<int>& channel, int rank) {
   std::string text = fmt::format("{} {}", i.channel, fmt::join(channel, " "));
   if (!program::is_message(i)) return text;
@@ -40,7 +40,7 @@ std::string common_text(const Instruction& i, const std::vector<int>& channel, i
   return text + fmt::format(" from {}", sends ? rank : other);
 }
 
-// A shift is between neighbours alone, and so is a halo mostly.
+// A shift involves only neighbors; so does a halo, usually.
 std::vector<int> awaited_members(const Program& p, const Instruction& i, const std::vector<int>& channel, int rank) {
   if (i.collective == Collective::halo) {
     std::vector<int> near = {rank};
@@ -74,7 +74,7 @@ std::vector<Started> started_by(const Program& p, program::Step step, int rank) 
   return all;
 }
 
-// Of each channel: its hash, the number of transfers, their times.
+// Per channel: its hash, the number of transfers, their times.
 std::vector<int64_t> arrivals_of(std::span<const Started> started, const StepTimes& times, int64_t offset) {
   std::map<uint64_t, std::vector<int64_t>> by_channel;
   for (size_t i = 0; i < started.size(); ++i)

@@ -13,14 +13,14 @@ using program::Program;
 
 namespace {
 
-constexpr int64_t kParts = 2000;     // of a step: what is shorter is not told apart
-constexpr size_t kMostBlocks = 512;  // of a queue
+constexpr int64_t kParts = 2000;     // per step: shorter intervals are merged
+constexpr size_t kMostBlocks = 512;  // per queue
 
 bool same_kind(const Block& a, const Block& b) {
   return a.work == b.work && a.chunk == b.chunk && a.micro_batch == b.micro_batch && a.waited_for == b.waited_for;
 }
 
-// Adds a block, or lengthens the last.
+// Appends a block, or extends the last.
 void append(QueueBlocks& queue, const Block& block, double gap) {
   std::vector<Block>& blocks = queue.blocks;
   if (!blocks.empty() && same_kind(blocks.back(), block) && block.begin - blocks.back().end <= gap)
@@ -85,7 +85,7 @@ class Blocks {
   const StepTimes& times_;
   int64_t short_;
   std::vector<QueueBlocks> queues_;
-  std::map<std::string, std::vector<Block>> transfers_;  // by axes
+  std::map<std::string, std::vector<Block>> transfers_;  // [axes]
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The schedule as a rank ran it.
+// The schedule as executed by a rank.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace kintsugi::profile {
 
-// The queue "compute": the calls, and between them and within them the waits that were not short. For each axis when
-// transfers over it were under way: from when the last member came to the end of the wait for it; without sends, whose
-// receives are there. Neighbours of one kind are one block. Of a queue with very many, the first.
+// Queue "compute": the calls, and the waits between and within them that were not short. One queue per axis: transfers
+// in flight over it, from the arrival of the last member to the end of the wait; sends are omitted, since their
+// receives are included. Merges adjacent blocks of one kind. Very long queues are truncated.
 std::vector<QueueBlocks> blocks_of(const program::Program& p, const StepTimes& times, std::span<const Wait> waits);
 
 }  // namespace kintsugi::profile

@@ -79,7 +79,7 @@ double& seconds_for(std::vector<WaitedFor>& rows, int rank) {
   return rows.emplace_back(WaitedFor{.rank = rank}).seconds;
 }
 
-// A row for each instruction of each body that is called.
+// One row per instruction of each body that is called.
 std::vector<InstructionTime> instruction_rows(const Program& p, program::Step step, std::vector<size_t>& first) {
   std::vector<InstructionTime> rows;
   first.assign(p.bodies.size(), 0);
@@ -120,7 +120,7 @@ Measure::Measure(const Program& p, program::Step step, int rank, bool with_instr
 void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
   base::require((times.whole.begin != 0 || times.whole.end != 0) && waits.size() == times.instructions.size(),
                 "profile", "a step that was not recorded");
-  if (times.whole.length() <= 0) return;  // the clock stood still or went back
+  if (times.whole.length() <= 0) return;  // the clock stopped or went backwards
   ++sum_.steps;
   const double whole = in_seconds(times.whole.length());
   sum_.seconds += whole;
@@ -154,7 +154,7 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
     row.memory_bytes += i.cost.memory_bytes;
     row.wire_bytes += i.cost.wire_bytes;
   });
-  sum_.between += std::max(0.0, whole - known);  // not less than nothing by rounding
+  sum_.between += std::max(0.0, whole - known);  // rounding may make it slightly negative
   sum_.queues = blocks_of(p_, times, waits);
 }
 
@@ -169,7 +169,7 @@ void Measure::add_operation(const Instruction& i, const Wait& wait, double waiti
     row.wire_bytes += i.cost.wire_bytes;
   }
   if (wait.waited_for < 0) {
-    row.seconds += waiting;  // it came last itself
+    row.seconds += waiting;  // this rank arrived last
     return;
   }
   OperationTime& idle = row_of(sum_.operations, name_of(i), i, Part::waiting);
@@ -194,7 +194,7 @@ void Measure::add_transfer(const Instruction& i, const Wait& wait, const Instruc
   row.timed_bytes += moved_bytes(i);
 }
 
-// Of a wait: what the rank sends, or receives if it sends nothing.
+// For a wait: bytes sent, or received if it sends nothing.
 double Measure::moved_bytes(const Instruction& i) const {
   const auto started = wire_bytes_.find(i.event);
   const double sent = started == wire_bytes_.end() ? 0 : started->second;

@@ -1,4 +1,4 @@
-// From the times of the instructions of a step to where the time went.
+// Attributes the time of a step, given the times of its instructions.
 #pragma once
 
 #include <map>
@@ -11,28 +11,28 @@
 
 namespace kintsugi::profile {
 
-// Which part of the wait for a transfer went by before its last member had begun.
+// The part of a wait that passed before the last member had begun its transfer.
 struct Wait {
-  size_t started = 0;     // the instruction that started it, of all calls in order
-  int64_t until = 0;      // until then it waited for another; in [begin, end] of the wait
-  int64_t last_came = 0;  // the last member, not after the end
-  int waited_for = -1;    // a rank; -1: none
+  size_t started = 0;     // the instruction that started it, over all calls in order
+  int64_t until = 0;      // end of the time spent waiting for another rank; within [begin, end] of the wait
+  int64_t last_came = 0;  // arrival of the last member, at most the end
+  int waited_for = -1;    // rank; -1: none
 };
 
-// By instruction of all calls; what is no wait is its own start and waits for nothing. Times are of the own clock, to
-// which `offset` was added for `arrivals`.
+// [instruction over all calls]; an instruction that is not a wait is its own start and waits for nothing. Times are by
+// the own clock; `arrivals` has `offset` added.
 std::vector<Wait> waits_of(const program::Program& p, const StepTimes& times, std::span<const Started> started,
                            const Arrivals& arrivals, int rank, int64_t offset);
 
-// Adds up the steps of a rank that were measured. The program outlives it.
+// Accumulates the measured steps of a rank. The program must outlive it.
 class Measure {
  public:
-  // `with_instructions`: each by itself too.
+  // `with_instructions`: also record each instruction.
   Measure(const program::Program& p, program::Step step, int rank, bool with_instructions);
 
   const std::vector<Started>& started() const { return started_; }
   void add(const StepTimes& times, std::span<const Wait> waits);
-  // The mean of the steps that were added.
+  // The mean over the steps added.
   RankProfile take() const;
 
  private:
@@ -43,9 +43,9 @@ class Measure {
   const program::Program& p_;
   program::Step step_;
   std::vector<Started> started_;
-  std::map<int, double> wire_bytes_;  // by event
-  std::vector<size_t> first_row_;     // by body: of its instructions
-  RankProfile sum_;                   // of all steps that were added
+  std::map<int, double> wire_bytes_;  // [event]
+  std::vector<size_t> first_row_;     // [body]: row of its first instruction
+  RankProfile sum_;                   // over all steps added
 };
 
 }  // namespace kintsugi::profile

@@ -48,7 +48,7 @@ Part part_of(const Json& json) {
 template <typename T, typename Plain>
 concept OfType = std::is_same_v<std::remove_const_t<T>, Plain>;
 
-// One list of members for writing and for reading.
+// One list of members for both writing and reading.
 void members(auto&& v, OfType<OperationTime> auto& o) {
   v("operation", o.operation), v("phase", o.phase), v("part", o.part), v("calls", o.calls), v("seconds", o.seconds);
   v("flops", o.flops), v("memory_bytes", o.memory_bytes), v("wire_bytes", o.wire_bytes);
@@ -114,7 +114,7 @@ class Reader {
  private:
   static void get(const Json& json, std::string& text) { text = json.text(); }
   static void get(const Json& json, Part& part) { part = part_of(json); }
-  // What can be drawn and added up: more would be no time, and no count.
+  // Limit for drawing and summing: larger values are neither times nor counts.
   static void get(const Json& json, double& number) {
     number = json.number();
     if (std::abs(number) > 1e24) json.refuse("a number of at most 1e24");

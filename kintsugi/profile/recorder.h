@@ -1,4 +1,4 @@
-// When each instruction of a step began and ended, on one rank.
+// Records the begin and end of each instruction of a step on one rank.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::profile {
 
-// Nanoseconds of a clock that all processes of a machine share and that does not go back.
+// Nanoseconds of a monotonic clock shared by all processes of a machine.
 inline int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -21,21 +21,21 @@ struct Interval {
   int64_t length() const { return end - begin; }
 };
 
-// Of an instruction. From `end` to `progressed` the rank moved transfers on that are under way; equal: it did not.
+// Times of an instruction. From `end` to `progressed` the rank progressed transfers in flight; equal if it did not.
 struct InstructionTimes {
   int64_t begin = 0, end = 0, progressed = 0;
 };
 
-// Of a run of a list of calls on one rank.
+// One run of a list of calls on one rank.
 struct StepTimes {
   program::Step step = program::Step::train;
   Interval whole = {};
-  std::vector<Interval> inputs = {};                // by call: filling its inputs
-  std::vector<InstructionTimes> instructions = {};  // of all calls, in order
+  std::vector<Interval> inputs = {};                // [call]: filling its inputs
+  std::vector<InstructionTimes> instructions = {};  // over all calls, in order
 };
 
-// Allocates when it is made, and then nothing: an executor that has one writes the times of each run of the list into
-// it, over those of the last. Functions are called in the order of the list.
+// Allocates only on construction. An executor with a recorder stores the times of each run of the list in it,
+// overwriting the last. Functions are called in list order.
 class Recorder {
  public:
   Recorder(const program::Program& p, program::Step step);
@@ -43,7 +43,7 @@ class Recorder {
   program::Step step() const { return times_.step; }
   const StepTimes& times() const { return times_; }
 
-  // For the executor.
+  // Called by the executor.
   void begin_list() {
     times_.whole = {now(), 0};
     next_ = times_.instructions.data();
@@ -52,20 +52,20 @@ class Recorder {
   void begin_inputs(size_t call) { times_.inputs[call].begin = now(); }
   void end_inputs(size_t call) { times_.inputs[call].end = now(); }
   void begin_call() { last_ = now(); }
-  // An instruction begins where the one before it ended: one reading of the clock is enough.
+  // An instruction begins when the previous one ended, so one clock reading suffices.
   void end_instruction() {
     next_->begin = last_;
     last_ = next_->end = next_->progressed = now();
     ++next_;
   }
-  // Of a device, whose times are known after the step: all but the beginning of the list.
+  // For devices, whose times are known after the step: everything but the beginning of the list.
   StepTimes& to_fill() { return times_; }
-  void end_progress() { last_ = next_[-1].progressed = now(); }  // of the instruction before
+  void end_progress() { last_ = next_[-1].progressed = now(); }  // of the previous instruction
 
  private:
   StepTimes times_;
   InstructionTimes* next_ = nullptr;
-  int64_t last_ = 0;  // reading
+  int64_t last_ = 0;  // last reading
 };
 
 }  // namespace kintsugi::profile
