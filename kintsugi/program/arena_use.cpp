@@ -6,7 +6,7 @@
 namespace kintsugi::program {
 namespace {
 
-// Adjacent ranges are joined.
+// Merges adjacent ranges.
 void merge(std::vector<InstructionRange>& list, InstructionRange range) {
   std::erase_if(list, [&](const InstructionRange& other) {
     if (other.begin > range.end + 1 || range.begin > other.end + 1) return false;
@@ -58,7 +58,7 @@ class Reader {
     return &use;
   }
 
-  // An instruction that may communicate, with an operand.
+  // Records an operand of an instruction that may communicate.
   void move(ArenaUse& use, const Instruction& i, int at) const {
     switch (i.kind) {
       case Kind::compute:
@@ -72,7 +72,7 @@ class Reader {
         merge(use.in_transit, {at, length_ - 1});
         ++use.num_started;
         return;
-      case Kind::wait:  // that for a copy counts as one for a message of an earlier call
+      case Kind::wait:  // a wait for a copy counts as one for a message of an earlier call
         if (starts_.contains(i.event)) return;
         merge(use.in_transit, {0, at});
         use.awaits = true;
@@ -83,7 +83,7 @@ class Reader {
 
   const Program& p_;
   int length_;
-  std::map<int, int> starts_, waits_;  // by event: the collective, the wait
+  std::map<int, int> starts_, waits_;  // [event]: the collective, the wait
   std::map<BufferId, size_t> position_;
   std::vector<ArenaUse> uses_;
 };

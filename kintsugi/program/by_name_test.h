@@ -1,4 +1,4 @@
-// For tests that write programs by hand: types by the names that are printed.
+// For tests that build programs by hand: enumerators by their printed names.
 #pragma once
 
 #include <stdexcept>
@@ -20,12 +20,12 @@ inline Collective collective_named(std::string_view name) {
   return by_name(name, Collective::receive);
 }
 
-// "forward.3.last" is forward's.
+// "forward.3.last" is forward work.
 inline Work work_named(std::string_view name) {
   return by_name(name.substr(0, name.find('.')), Work::decode);
 }
 
-// A separate body beside another has a name that says so.
+// Bodies that complement another body are named by suffix.
 inline Role role_named(std::string_view name) {
   return name.ends_with(".receive") ? Role::receives : name.ends_with(".sent") ? Role::waits_for_sent : Role::work;
 }

@@ -1,4 +1,4 @@
-// The bytes that a buffer may have on any rank that runs its program.
+// The byte ranges that a buffer may occupy on any rank of its program.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::program {
 
-// The base of a byte offset: a region; a segment of the arena, whose beginning depends on the call; or a root alone,
-// if it has no offset.
+// The base of an offset: a region; a segment of the arena, whose start depends on the call; or a root that has no
+// offset.
 enum class Space : uint8_t { state, arena, file, segment, root };
 
 struct ByteRange {
   Space space = Space::arena;
-  int number = 0;  // of the segment or the root
+  int number = 0;  // of the segment or root
   int64_t begin = 0, end = 0;
 
   bool overlaps(const ByteRange& other) const {
@@ -22,10 +22,10 @@ struct ByteRange {
   }
 };
 
-// By buffer. A part counts as the whole that it is part of.
+// [buffer]. A part is treated as its whole.
 std::vector<ByteRange> byte_ranges(const Program& p);
 
-// The same bytes in a call of that slot, if the segment has a place in the arena.
+// The same bytes in a call with that slot, if the segment is placed in the arena.
 ByteRange in_slot(ByteRange range, const CallList& list, int slot);
 
 }  // namespace kintsugi::program

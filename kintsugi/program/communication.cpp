@@ -65,7 +65,7 @@ std::vector<Traffic> traffic(const Program& p, Step step) {
 }
 
 std::string print_communication(const Program& p) {
-  constexpr size_t kLine = 76;  // of a name or a reason, under its row
+  constexpr size_t kLine = 76;  // of a name or a reason, below its row
   const std::vector<Traffic> all = traffic(p, Step::train);
   if (all.empty()) return fmt::format("communication of a step: none ({})\n", to_string(p.mesh));
   double bytes = 0;

@@ -1,4 +1,4 @@
-// Instructions that communicate, in words.
+// Describes communicating instructions in words.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::program {
 
-// The buffer that it is about: its input, or its output if it has none.
+// Its input, or its output if it has none.
 BufferId value_of(const Instruction& i);
 
 // all_reduce sum of #5 "x" into #6, 96 bytes of fp32, over data, ranks 0 2

@@ -77,7 +77,7 @@ class OrderVerifier {
     return p_.bodies[static_cast<size_t>(call.body)].instructions[static_cast<size_t>(where.instruction)];
   }
 
-  // Waits that come before an instruction.
+  // Waits placed before an instruction.
   void wait_until(Position here) {
     for (; next_wait_ < list_.order.waits.size() && list_.order.waits[next_wait_].before == here; ++next_wait_) {
       const Position wait = list_.order.waits[next_wait_].wait;
@@ -119,7 +119,7 @@ class OrderVerifier {
     open_.push_back({key_of(i, call), queue, own});
   }
 
-  // Of other queues: no transfer that is not awaited yet touches the memory.
+  // Of other queues: no transfer in flight accesses the memory.
   void require_free(const std::vector<Touch>& own, int queue, Position here) const {
     for (const Transfer& t : open_)
       base::require(t.queue == queue || !conflict(own, t.touches), "verify",

@@ -10,7 +10,7 @@ namespace {
 using tensor::DimIndex;
 using tensor::Segment;
 
-// Positions [first, first + count) of a block that are neighbours in the value.
+// Positions [first, first + count) of a block that are consecutive in the value.
 struct Stretch {
   int64_t local = 0, global = 0, count = 0;
 };
@@ -25,7 +25,7 @@ std::vector<Stretch> stretches_of(const DimIndex& index) {
   return list;
 }
 
-// What both blocks have: its place in the first and in the second, in the order of the second.
+// What two blocks have in common: its position in the first and in the second, ordered by the second.
 struct Common {
   int64_t a = 0, b = 0, count = 0;
 };
@@ -41,7 +41,7 @@ std::vector<Common> common(const DimIndex& a, const DimIndex& b) {
   return list;
 }
 
-// The blocks of a rank: as it has them before the exchange, and after it.
+// The blocks of a rank before and after the exchange.
 struct Blocks {
   DimIndex before, after;
 };
@@ -53,14 +53,14 @@ Blocks blocks_of(const mesh::Mesh& mesh, const Cuts& cuts, int rank) {
   return {std::move(plain), std::move(halo)};
 }
 
-// Rows of `source` that a rank needs, in the order of its positions. Where the rank has them itself it needs none.
+// Number of rows of `source` that a rank needs and does not have itself, in the order of its positions.
 int64_t count_of(const std::vector<Common>& list) {
   int64_t rows = 0;
   for (const Common& c : list) rows += c.count;
   return rows;
 }
 
-// From a list of (position, source, count) that do not overlap to an index of `length` positions.
+// Converts a list of disjoint (position, source, count) to an index of `length` positions.
 DimIndex index_of(std::vector<Common> list, int64_t length, int64_t sources) {
   std::ranges::sort(list, {}, &Common::b);
   std::vector<Segment> segments;

@@ -48,7 +48,7 @@ std::string_view name_of(Reduction reduction) {
 
 namespace {
 
-// What is started, by this instruction or by the one that it waits for.
+// The kind that this instruction starts, or waits for.
 Kind started(const Instruction& i) {
   return i.kind == Kind::wait ? i.awaited : i.kind;
 }

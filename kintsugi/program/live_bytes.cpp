@@ -20,11 +20,11 @@ void add(LiveBytes& to, const LiveBytes& x, int64_t sign = 1) {
   to.aligned += sign * x.aligned;
 }
 
-// Adds up, over the calls of a list, the bytes of live values. A root is one value, or, if several bodies touch it,
-// one for each micro-batch.
+// Sums the bytes of live values over the calls of a list. A root is one value, or, if several bodies touch it, one per
+// micro-batch.
 class LiveWalk {
  public:
-  // Called for each call with the bytes live during each of its instructions.
+  // Called for each call with the live bytes during each of its instructions.
   using Visit = std::function<void(size_t call, const std::vector<LiveBytes>&)>;
 
   LiveWalk(const Program& p, const CallList& list)
@@ -61,22 +61,22 @@ class LiveWalk {
 
  private:
   struct Root {
-    std::set<int> bodies;  // that touch it, variants counted once
-    int kept = -1;         // a position among those that are live from call to call
+    std::set<int> bodies;  // that touch it; variants counted once
+    int kept = -1;         // index among those live across calls
     bool workspace = false;
     bool gradient = false;
     bool computed = false, read = false, received = false, sent = false;  // see ArenaUse
 
     bool only_sent() const { return sent && !read; }
     bool only_received() const { return received && !computed; }
-    // While it is not communicated.
+    // Purpose while it is not communicated.
     Purpose purpose() const { return gradient ? Purpose::gradient : Purpose::activation; }
   };
   struct Value {
-    int num_calls = 0;     // that touch it
-    int num_seen = 0;      // of them up to now, including this one
-    int num_messages = 0;  // under way before this call
-    size_t last_call = 0;  // that touched it
+    int num_calls = 0;     // calls that touch it
+    int num_seen = 0;      // of them so far, including this one
+    int num_messages = 0;  // in flight before this call
+    size_t last_call = 0;  // last call that touched it
   };
 
   void read(const VisitedCall& call) {
@@ -95,7 +95,7 @@ class LiveWalk {
   const std::vector<ArenaUse>& uses_of(const Call& call) const { return uses_[static_cast<size_t>(call.body)]; }
   const Root& root(BufferId id) const { return roots_[static_cast<size_t>(id)]; }
 
-  // Null for values that are live within one body only. Those of the step belong to its last micro-batch.
+  // Null for values live within one body only. Values of the step belong to its last micro-batch.
   Value* kept_value(BufferId id, const Call& call) {
     const int kept = root(id).kept;
     if (kept < 0) return nullptr;
@@ -103,7 +103,7 @@ class LiveWalk {
     return &values_[static_cast<size_t>(kept) * static_cast<size_t>(last_ + 1) + static_cast<size_t>(m)];
   }
 
-  // Calls f(use, value) for every use of a call, with the state of the value at that use.
+  // Calls f(use, value) for every use in a call, with the state of the value at that use.
   template <typename F>
   void for_each_value(size_t position, F&& f) {
     const Call& call = list_.calls[position];
@@ -138,7 +138,7 @@ class LiveWalk {
     return live;
   }
 
-  // Values live during calls that do not touch them, as changes from call to call.
+  // Values live during calls that do not touch them, as differences between calls.
   void find_between() {
     const size_t calls = list_.calls.size();
     between_.assign(calls + 1, {});
@@ -158,12 +158,12 @@ class LiveWalk {
     for (Value& value : values_) value = {.num_calls = value.num_calls};
   }
 
-  // Whether the run reads it when all calls are done.
+  // Whether the run reads it after the last call.
   bool is_result(BufferId id, const Call& call) const {
     return !p_.buffer(id).output.empty() && (call.micro_batch < 0 || call.micro_batch == last_);
   }
 
-  // Adds a value to the live bytes of a call that touches it, as changes from instruction to instruction.
+  // Adds a value to the live bytes of a call that touches it, as differences between instructions.
   void add_within(const ArenaUse& use, const Value& value, const Call& call, std::vector<LiveBytes>& during) const {
     const Root& of = root(use.root);
     const bool begins = value.num_seen == 1 && p_.buffer(use.root).input.empty();
@@ -192,9 +192,9 @@ class LiveWalk {
   const Program& p_;
   const CallList& list_;
   int64_t last_ = 0;
-  std::vector<std::vector<ArenaUse>> uses_;  // by body
-  std::vector<Root> roots_;                  // by buffer
-  std::vector<Value> values_;                // of roots that are kept, by micro-batch
+  std::vector<std::vector<ArenaUse>> uses_;  // [body]
+  std::vector<Root> roots_;                  // [buffer]
+  std::vector<Value> values_;                // of kept roots, by micro-batch
   std::vector<LiveBytes> between_;
 };
 

@@ -8,12 +8,12 @@
 
 namespace kintsugi::program {
 
-// The live bytes of the arena at one instant. The live range of a value is from the first to the last instruction that
-// touches it for a micro-batch, or for the step; that of an input begins with the first call that reads it.
+// Live bytes of the arena at one instant. A value is live from the first to the last instruction that touches it for a
+// micro-batch, or for the step; an input is live from the first call that reads it.
 //   workspace      scratch memory of a kernel
-//   communication  a value from the start of a collective, message or copy on it to the wait for it; one that only
-//                  communication reads, always; one that only communication writes, until the end of the call that
-//                  waited for it
+//   communication  a value from the start of a collective, message or copy on it to the wait for it; values that only
+//                  communication reads, always; values that only communication writes, until the end of the call that
+//                  waited for them
 //   gradients      an accumulator of a step with one micro-batch, while it is not communicated
 //   activations    every other value
 struct LiveBytes {
@@ -21,20 +21,20 @@ struct LiveBytes {
   int64_t gradients = 0;
   int64_t communication = 0;
   int64_t workspace = 0;
-  int64_t aligned = 0;  // their sum, each up to the alignment
+  int64_t aligned = 0;  // their sum, each rounded up to the alignment
 
   int64_t sum() const { return activations + gradients + communication + workspace; }
 };
 
-// While an instruction of a call runs.
+// During an instruction of a call.
 struct Instant {
   size_t call = 0;
   size_t instruction = 0;
   LiveBytes live = {};
 };
 
-// The instants of a list in their order: every instruction of every call if those are at most `most`, else of each
-// call the instruction that needs most, and if there are more calls than `most`, of groups of neighbouring calls.
+// The instants of a list in order: every instruction of every call if there are at most `most`, else the peak
+// instruction of each call, and with more than `most` calls, of each group of adjacent calls.
 std::vector<Instant> memory_over(const Program& p, const CallList& list, size_t most);
 
 }  // namespace kintsugi::program

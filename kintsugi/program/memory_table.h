@@ -1,4 +1,4 @@
-// The memory of a program by purpose: its states, and the values of a list of calls at the instant that needs most.
+// Memory of a program by purpose: its states, and the values of a list of calls at its peak.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace kintsugi::program {
 
-// In bytes of a rank; total() is p.bytes().
+// In bytes per rank; total() equals p.bytes().
 struct MemoryTable {
   int64_t weights = 0, gradients = 0, optimizer = 0, statistics = 0, caches = 0;  // states; gradients: accumulators
   int64_t live_gradients = 0, activations = 0, communication = 0, workspace = 0;  // at the peak
-  int64_t sums = 0, staging = 0;                                                  // of a device
-  int64_t packing = 0;                                                            // alignment, and gaps between values
-  int64_t others = 0;  // arena that only other lists of calls need
+  int64_t sums = 0, staging = 0;                                                  // device only
+  int64_t packing = 0;                                                            // alignment, and fragmentation
+  int64_t others = 0;  // additional arena of other lists of calls
   Instant peak = {};
 
   int64_t total() const {
@@ -24,12 +24,12 @@ struct MemoryTable {
   }
 };
 
-// For the list "train", or the one that needs most if there is none.
+// For the list "train", or else the list that needs the most.
 MemoryTable memory_table(const Program& p);
 const CallList& largest_list(const Program& p);
 
-// The part of the model on a stage: layers in ascending order, -1 is the embedding, and the number of layers is the
-// head; and the elements of its weights over all ranks. A weight that another stage has too and saves is counted
+// The part of the model on a stage: its layers, ascending, where -1 is the embedding and the number of layers is the
+// head; and the number of its weight elements over all ranks. A weight that another stage also has and saves is counted
 // there.
 struct ModelShare {
   std::vector<int> layers;

@@ -1,5 +1,5 @@
-// The memory that the instructions of a list of calls touch, in the order of the list, as the same bytes on all ranks
-// of the stage.
+// The memory that the instructions of a list of calls access, in list order, as the same bytes on all ranks of the
+// stage.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ struct Touch {
   bool written = false;
 };
 
-// Whether two accesses need an order.
+// Whether two accesses must be ordered.
 inline bool conflict(const Touch& a, const Touch& b) {
   return (a.written || b.written) && a.bytes.overlaps(b.bytes);
 }
@@ -26,7 +26,7 @@ class Touches {
  public:
   explicit Touches(const Program& p) : p_(p), ranges_(byte_ranges(p)) {}
 
-  // The memory that an instruction of a call reads and writes, without what is in the file.
+  // The memory that an instruction of a call reads and writes, except in the file.
   std::vector<Touch> of(const Instruction& i, const CallList& list, const Call& call) const;
   Touch of(BufferId buffer, bool written, const CallList& list, const Call& call) const {
     return {in_slot(ranges_[static_cast<size_t>(buffer)], list, call.slot), written};
@@ -37,18 +37,18 @@ class Touches {
   std::vector<ByteRange> ranges_;
 };
 
-// What the rank's stream has touched in a list of calls, so that a queue waits for it only where it must.
+// Tracks what the rank's stream has accessed in a list of calls, so that a queue waits for it only where necessary.
 class StreamTouches {
  public:
   void add(const Touch& touch) { all_.push_back(touch); }
   void add(const std::vector<Touch>& touches) { all_.insert(all_.end(), touches.begin(), touches.end()); }
-  // Whether an operation of a queue conflicts with what the stream has touched since the queue last waited for it; then
-  // the queue waits now. Its first one always does, since what was before the list is not known.
+  // Whether an operation of a queue conflicts with what the stream accessed since the queue last waited for it; if so,
+  // the queue waits now. Always true for its first operation, since accesses before the list are unknown.
   bool must_wait(int queue, const std::vector<Touch>& operation);
 
  private:
   std::vector<Touch> all_;
-  std::vector<std::pair<int, size_t>> known_;  // by queue: how many of all_ it has waited for
+  std::vector<std::pair<int, size_t>> known_;  // per queue: the number of elements of all_ it has waited for
 };
 
 }  // namespace kintsugi::program

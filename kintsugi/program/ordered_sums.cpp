@@ -17,7 +17,7 @@ OrderedSums ordered_sums(const Program& p) {
       if (is_collective(i) && reduces(i)) most[i.group] = std::max(most[i.group], p.buffer(i.ins[0]).bytes());
   OrderedSums sums;
   for (const auto& [group, bytes] : most) {
-    // A part of each rank, as long as the longest, and each from a multiple of 16 bytes on.
+    // One part per rank, as long as the longest, each aligned to 16 bytes.
     constexpr int64_t kMore = 16;
     const auto ranks = static_cast<int64_t>(p.mesh.group(0, group).size());
     sums.places.push_back({group, sums.bytes, p.aligned(bytes + kMore * ranks)});

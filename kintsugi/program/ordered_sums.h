@@ -1,5 +1,5 @@
-// Where a device receives what it adds in the order of ranks, if a library moves it there (comm/nccl): a place for each
-// group that reduces, behind the arena. A group adds one thing at a time.
+// Device memory that receives the terms of reductions in rank order if a library moves them (comm/nccl): one region per
+// reducing group, after the arena. A group reduces one value at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kintsugi::program {
 struct OrderedSums {
   struct Place {
     std::vector<mesh::Factor> group;
-    int64_t offset = 0;  // from the beginning of all
+    int64_t offset = 0;  // from the beginning of the memory
     int64_t bytes = 0;
   };
   std::vector<Place> places;

@@ -120,8 +120,7 @@ std::string place(const CallList& list, const Position& at) {
                                          : fmt::format("{} of call {}", at.instruction, at.call);
 }
 
-// What a device is given besides the instructions in their order. Waits that are where their instructions are have no
-// line.
+// What a device is given besides the instructions in order. Waits at their instructions are omitted.
 std::string print_order(const Program& p, const CallList& list) {
   const DeviceOrder& order = list.order;
   std::string text = fmt::format("order {}\n  exchange {}, {}\n", name_of(list.step), name_of(p.exchange),
@@ -142,14 +141,14 @@ std::string print_totals(const Program& p) {
     return region == Region::file ? ", in the file" : region == Region::arena ? ", in the arena" : "";
   };
   std::map<std::string, int64_t> by_kind;
-  std::set<BufferId> counted;  // states of one bucket share it
+  std::set<BufferId> counted;  // states of one bucket share a buffer
   for (const StateInfo& s : p.states)
     if (counted.insert(p.root(s.buffer)).second)
       by_kind[std::string(name_of(s.kind)) + where(p.buffer(p.root(s.buffer)).region)] +=
           p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
-  // Before buffers have places, there is none of what follows.
+  // Before allocation, the following does not exist.
   const bool placed = p.bytes() > 0;
   if (placed) text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
@@ -169,7 +168,7 @@ std::string print_totals(const Program& p) {
 
 namespace {
 
-// "  forward x 3": calls of one body that follow each other are one line.
+// "  forward x 3": consecutive calls of one body share a line.
 std::string calls_in_words(const Program& p, const CallList& l) {
   std::string text;
   std::string_view last;

@@ -135,7 +135,7 @@ tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) con
   if (!b.ring.empty()) {
     const std::vector<int> group = mesh.group(rank, b.ring);
     const int64_t place = mesh.position(rank, b.ring) + b.turn;
-    // Only the travelling dims have the other rank's index.
+    // Only the dims that travel along the ring have the other rank's index.
     const std::vector<mesh::Factor>& along = b.layout.of(dim);
     if (!along.empty() && std::find(b.ring.begin(), b.ring.end(), along.front()) != b.ring.end())
       rank = group[static_cast<size_t>(place) % group.size()];

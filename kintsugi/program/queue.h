@@ -1,4 +1,4 @@
-// The queues of a rank: each runs its instructions in order, and concurrently with the others.
+// The queues of a rank: instructions of a queue execute in order, and queues run concurrently.
 #pragma once
 
 #include <compare>
@@ -11,30 +11,30 @@
 namespace kintsugi::program {
 
 // compute: kernels; and waits, which block it until what they wait for is done. copy: between the arena and the rank's
-// file. channel: the collectives of a group, or the messages of a channel, each a communicator.
+// file. channel: the collectives of a group, or the messages of a channel; one communicator each.
 enum class QueueKind : uint8_t { compute, copy, channel };
 
 struct Queue {
   QueueKind kind = QueueKind::compute;
-  std::vector<mesh::Factor> group = {};  // of a channel
-  std::string channel = {};              // of messages
-  int64_t peer = -1;                     // of messages
+  std::vector<mesh::Factor> group = {};  // channels only
+  std::string channel = {};              // messages only
+  int64_t peer = -1;                     // messages only
 
   auto operator<=>(const Queue&) const = default;
 };
 
 Queue queue_of(const Instruction& i);
-// Of a wait: the queue of what it waits for.
+// The queue that a wait waits for.
 Queue awaited_queue(const Instruction& i);
 
-// The ranks of the channel that includes `rank`, in the order of a communicator; of messages both ends.
+// The ranks of the channel that includes `rank`, in communicator order; for messages both ends.
 std::vector<int> members(const mesh::Mesh& mesh, const Queue& channel, int rank);
 
-// The queues of a program: compute, copy if it has a file, and channels in an order that is the same on all ranks.
+// The queues of a program: compute, copy if it has a file, and channels in an order common to all ranks.
 struct Queues {
   std::vector<Queue> all;
-  std::vector<std::vector<int>> of;       // by body, by instruction: a position in `all`
-  std::vector<std::vector<int>> awaited;  // the same, of waits; -1 of others
+  std::vector<std::vector<int>> of;       // [body][instruction]: index into `all`
+  std::vector<std::vector<int>> awaited;  // as `of`, for waits; else -1
 };
 Queues queues_of(const Program& p);
 

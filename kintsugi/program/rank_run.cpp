@@ -41,7 +41,7 @@ int RankRun::signature_of(const Program& p, const Instruction& i) {
   return signatures_.try_emplace(std::move(text), static_cast<int>(signatures_.size())).first->second;
 }
 
-// Without those among ranks that behave alike, which are done as soon as one arrives.
+// Omits collectives among ranks that behave alike, which complete as soon as one arrives.
 RankRun::Operations RankRun::operations_of(const Program& p, int body) {
   Operations list;
   const std::vector<Instruction>& all = p.bodies[static_cast<size_t>(body)].instructions;
@@ -67,13 +67,13 @@ void RankRun::check(Step step) {
   run(name_of(step));
 }
 
-// All ranks make their groups in one order, so it is enough that all members make each.
+// All ranks create their groups in one order, so it suffices that all members create each.
 void RankRun::check_groups() {
   struct Use {
     int body = 0;
     size_t at = 0;
   };
-  std::vector<std::map<int, Use>> uses(programs_.distinct.size());  // by program, by position in groups_: the first
+  std::vector<std::map<int, Use>> uses(programs_.distinct.size());  // [program][index into groups_]: the first use
   for (size_t which = 0; which < uses.size(); ++which) {
     const std::vector<Body>& bodies = programs_.distinct[which]->bodies;
     for (size_t b = 0; b < bodies.size(); ++b)
@@ -165,7 +165,7 @@ void RankRun::join(int r) {
   const Rank& rank = ranks_[static_cast<size_t>(r)];
   Members& m = members(rank, operation_of(rank).group);
   if (++m.num_arrived < m.ranks.size()) return;
-  // Being the same operation is transitive only among ranks with the same buffers.
+  // Equality of operations is transitive only among ranks with the same buffers.
   std::map<int, const Rank*> first;
   for (int i : m.ranks) {
     const Rank& one = ranks_[static_cast<size_t>(i)];
@@ -244,7 +244,7 @@ std::string RankRun::position_text(const Rank& r) const {
                      describe(p, *o.instruction, r.rank));
 }
 
-// Of the ranks that wait, the one with the least progress: others have passed what it waits at.
+// Reports the waiting rank with the least progress: others have passed the point where it waits.
 void RankRun::report(std::string_view name) {
   const Rank* least = nullptr;
   const Rank* other = nullptr;

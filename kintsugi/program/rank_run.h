@@ -1,5 +1,4 @@
-// Runs the sequences of collectives of all ranks against each other. Used by verify_ranks, which states what is
-// required.
+// Runs the sequences of collectives of all ranks against each other, for verify_ranks, which states the requirements.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +17,31 @@ namespace kintsugi::program {
 // The programs of a mesh's ranks.
 struct RankPrograms {
   std::vector<const Program*> distinct;
-  std::vector<int> of_rank;       // a position in `distinct`
-  std::vector<int> same_buffers;  // by program: the first of them with the same buffers
+  std::vector<int> of_rank;       // index into `distinct`
+  std::vector<int> same_buffers;  // [program]: the first program with the same buffers
 };
 
 class RankRun {
  public:
-  // Ranks that differ along the other factors only behave alike, and the first represents them.
+  // Ranks that differ only along other factors behave alike, and the first represents them.
   RankRun(const RankPrograms& programs, std::vector<mesh::Factor> factors);
 
-  // InternalError if a rank would wait forever.
+  // Throws InternalError on deadlock.
   void check(Step step);
-  // InternalError if a rank makes a group that another of its members does not.
+  // Throws InternalError if a rank creates a group that another of its members does not.
   void check_groups();
 
  private:
-  // join: a collective, which ends when all members of its group have reached it. post: one end of a message starts,
-  // once that before it in its channel has ended. match: the wait for it, which ends when the other end has started
-  // too.
+  // join: a collective, which completes when all members of its group have reached it. post: one end of a message
+  // starts, once the previous message of its channel has completed. match: the wait for it, which completes when the
+  // other end has started too.
   enum class Action : uint8_t { join, post, match };
   struct Operation {
     int body = 0;
     size_t at = 0;
     const Instruction* instruction = nullptr;
-    int signature = 0;  // equal if kind, value, bytes, dtype, reduction and group are
-    int group = 0;      // a position in groups_
+    int signature = 0;  // equal iff kind, value, bytes, dtype, reduction and group are
+    int group = 0;      // index into groups_
     Action action = Action::join;
   };
   using Operations = std::vector<Operation>;
@@ -52,12 +51,12 @@ class RankRun {
   };
   struct Rank {
     int rank = 0;
-    size_t program = 0;              // a position in `distinct`
-    size_t call = 0, operation = 0;  // that it has reached
+    size_t program = 0;              // index into `distinct`
+    size_t call = 0, operation = 0;  // reached so far
     bool queued = false;
   };
   struct Members {
-    std::vector<int> ranks;  // positions in ranks_
+    std::vector<int> ranks;  // indices into ranks_
     size_t num_arrived = 0;
   };
   // One end of a message.
@@ -67,7 +66,7 @@ class RankRun {
     bool operator==(const MessageEnd&) const = default;
   };
   struct Group {
-    std::vector<mesh::Factor> all, kept;  // kept: those of factors_
+    std::vector<mesh::Factor> all, kept;  // kept: those in factors_
   };
 
   int group_of(const std::vector<mesh::Factor>& factors);
@@ -91,24 +90,24 @@ class RankRun {
   std::vector<MessageEnd>& message_ends(const Rank& r, bool own);
   bool is_matched(const Rank& r);
   bool may_post(const Rank& r);
-  const Rank* awaited_by(const Rank& r);  // one that it waits for, or null
+  const Rank* awaited_by(const Rank& r);  // a rank that it waits for, or null
   std::string position_text(const Rank& r) const;
   [[noreturn]] void report(std::string_view name);
 
   RankPrograms programs_;
   std::vector<mesh::Factor> factors_;
-  std::vector<std::vector<Operations>> bodies_;  // by program, by body
+  std::vector<std::vector<Operations>> bodies_;  // [program][body]
   std::map<std::string, int> signatures_;
   std::vector<Group> groups_;
-  std::vector<int> position_;  // by rank: in ranks_, or -1
+  std::vector<int> position_;  // [rank]: index into ranks_, or -1
   std::vector<Rank> ranks_;
-  // Of the list that is run.
-  std::vector<std::vector<RankCall>> calls_;  // by program
+  // State of the list being run.
+  std::vector<std::vector<RankCall>> calls_;  // [program]
   std::unordered_map<int64_t, Members> members_;
-  std::vector<int> queue_;  // of ranks that may proceed: positions in ranks_
-  // By sender, receiver, channel, and whether it is the receiver's: in the order in which they were enqueued.
+  std::vector<int> queue_;  // ranks that may proceed: indices into ranks_
+  // By sender, receiver, channel, and whether it is the receiver's end: in enqueue order.
   std::map<std::tuple<int, int, std::string, bool>, std::vector<MessageEnd>> message_ends_;
-  std::map<std::tuple<int, EventKey>, size_t> posted_;  // by rank: a position in message_ends_
+  std::map<std::tuple<int, EventKey>, size_t> posted_;  // by rank: index into message_ends_
 };
 
 }  // namespace kintsugi::program

@@ -9,10 +9,10 @@
 
 namespace kintsugi::program {
 
-// Those that a stage saves: of a weight with a master copy, the master.
+// The states that a stage saves; for a weight with a master copy, the master.
 std::vector<const StateInfo*> saved_states(const Program& p);
 
-// Bytes of the states of all stages, each element once, whatever its copies.
+// Bytes of the states of all stages, counting each element once despite replication.
 int64_t checkpoint_bytes(std::span<const Program> stages);
 
 }  // namespace kintsugi::program

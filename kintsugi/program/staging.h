@@ -1,5 +1,5 @@
-// Staging of what changes from step to step: the host copies all of it to the device at once, to an area after the
-// arena, and the device copies each input to its buffer when a call needs it.
+// Staging of per-step inputs: the host copies all of them to the device at once, to an area after the arena, and the
+// device copies each input to its buffer when a call needs it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace kintsugi::program {
 
 struct Staging {
-  std::vector<StagedInput> inputs;  // in the order of calls
+  std::vector<StagedInput> inputs;  // in call order
   int64_t bytes = 0;
 };
 
-// The bytes of the scalars, which come first.
+// Bytes of the scalars, which come first.
 inline constexpr int64_t kStagedNumbers = 256;
 
 Staging staging(const Program& p, const CallList& list);

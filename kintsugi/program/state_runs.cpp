@@ -6,7 +6,7 @@
 namespace kintsugi::program {
 namespace {
 
-// Joins runs that go on where the last one ended.
+// Merges runs that continue the previous one.
 class Joined {
  public:
   explicit Joined(const std::function<void(const Run&)>& f) : f_(f) {}
@@ -34,7 +34,7 @@ void for_each_run(const Program& p, const StateInfo& s, int rank, const std::fun
   std::vector<tensor::DimIndex> index;
   for (const tensor::Dim& d : whole)
     index.push_back(mesh::local_index(p.mesh, d.name, d.size, s.layout.of(d.name), rank));
-  // Of the block, the elements [begin, end) are here, the first of them `shift` after the beginning of the buffer.
+  // This rank holds elements [begin, end) of the block, the first at `shift` in the buffer.
   int64_t block = 1;
   for (const tensor::DimIndex& i : index) block *= i.local();
   int64_t begin = 0, end = block, shift = 0;

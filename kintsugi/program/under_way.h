@@ -1,5 +1,5 @@
-// Instructions that are under way: started, and not yet waited for. Found by the memory that they touch, so that the
-// conflicts of an instruction are found without a search through all of them.
+// Instructions in flight: started and not yet waited for. Indexed by the memory that they touch, so that conflicts are
+// found without scanning all of them.
 #pragma once
 
 #include <map>
@@ -11,27 +11,27 @@ namespace kintsugi::program {
 
 class UnderWay {
  public:
-  // `p` outlives it; its buffers stay as they are.
+  // `p` must outlive it, with unchanged buffers.
   explicit UnderWay(const Program& p);
 
-  // A number for the instruction, higher than those before it.
+  // Adds an instruction and returns its number, higher than all before.
   int add(const Instruction& i);
-  // The instruction, which is under way no longer.
+  // Removes and returns the instruction.
   Instruction remove(int number);
 
   const Instruction& operator[](int number) const { return list_.at(number); }
-  // All of them, in the order in which they were added.
+  // All of them, in the order added.
   const std::map<int, Instruction>& list() const { return list_; }
-  // Those that touch a root that `i` touches, its workspace included, in that order.
+  // Numbers of those that touch a root that `i` touches, including its workspace, ascending.
   std::vector<int> near(const Instruction& i) const;
 
  private:
-  std::vector<BufferId> touched_by(const Instruction& i) const;  // roots, each once
+  std::vector<BufferId> touched_by(const Instruction& i) const;  // roots, without duplicates
 
   const Program& p_;
   int next_ = 0;
   std::map<int, Instruction> list_;
-  std::vector<std::vector<int>> by_root_;  // by buffer, of roots alone
+  std::vector<std::vector<int>> by_root_;  // [root]
 };
 
 }  // namespace kintsugi::program

@@ -11,10 +11,10 @@
 namespace kintsugi::program {
 namespace {
 
-// A root; for values that each micro-batch has, a root in a micro-batch.
+// A root, or a root in a micro-batch for values that each micro-batch has.
 using Owner = int64_t;
 
-// Who wrote which bytes of a region last.
+// Tracks who last wrote which bytes of a region.
 class Owners {
  public:
   void write(int64_t begin, int64_t end, Owner owner) {
@@ -77,7 +77,7 @@ void check_offsets(const Program& p) {
   }
 }
 
-// A launch performs compute instructions that follow each other, each once.
+// Checks that a launch executes consecutive compute instructions, each once.
 void check_launches(const Program& p) {
   for (const Body& body : p.bodies) {
     size_t next = 0;  // the first instruction of the next launch
@@ -101,7 +101,7 @@ struct Kept {
   Owners& of(Region region) { return region == Region::state ? states : file; }
 };
 
-// At the beginning every state is present, but for accumulators that live within a step.
+// Initially every state is present, except accumulators that live within a step.
 Kept states_of(const Program& p) {
   Kept kept;
   for (const StateInfo& s : p.states) {
@@ -120,7 +120,7 @@ class ListVerifier {
 
   void run() {
     const std::vector<std::vector<BufferId>> inputs = first_inputs(p_, list_);
-    // The first micro-batches, two more than are under way at one time, cover all cases.
+    // The first micro-batches, two more than can be in flight, cover all cases.
     int64_t shown = 2 + (list_.slots.size() > 1 ? static_cast<int64_t>(list_.slots.size()) : 0);
     for (const Buffer& b : p_.buffers) shown = std::max(shown, b.copies + 1);
     for (const VisitedCall& call : walk(p_, list_)) {
@@ -140,7 +140,7 @@ class ListVerifier {
   void step(const VisitedCall& visited, size_t at) {
     const Call& call = visited.call;
     const Instruction& i = visited.body.instructions[at];
-    // Formatted only where it is needed.
+    // Format the message only on failure.
     const auto require = [&](bool fits, auto&& what) {
       if (fits) return;
       throw base::InternalError("verify", "{}: instruction {} of {}{}", name_of(list_.step), at, visited.body.name,
@@ -161,7 +161,7 @@ class ListVerifier {
     }
     if (i.workspace != kNoBuffer) write(i.workspace, call);
     for (BufferId b : i.outs) write(b, call);
-    // A write must not destroy another operand. In place, input and output are one.
+    // A write must not destroy another operand; in place, input and output are the same.
     for (BufferId b : i.ins)
       require(is_there(b, call), [&] { return fmt::format(" ({}) overwrites its input {}", name_of(i), name(b)); });
     for (size_t j = 0; j < i.outs.size(); ++j)
@@ -186,7 +186,7 @@ class ListVerifier {
     throw base::InternalError("verify", "no region {}", static_cast<int>(p_.buffer(root(b)).region));
   }
 
-  // In a segment, or in a file with several places, each micro-batch has its own value. Calls of the step go on with
+  // In a segment, or in a file with several slots, each micro-batch has its own value. Calls of the step continue with
   // the last one's in the segments.
   Owner owner(BufferId root, int64_t micro_batch) const {
     const Buffer& b = p_.buffer(root);
@@ -214,7 +214,7 @@ class ListVerifier {
     owners(b).write(at, end, owner(r, call.micro_batch));
   }
 
-  // Whether a buffer has what was last written to it.
+  // Whether a buffer still holds what was last written to it.
   bool is_there(BufferId b, const Call& call) {
     const BufferId r = root(b);
     const int64_t at = begin(b, call), end = at + range(b).bytes;
@@ -223,14 +223,14 @@ class ListVerifier {
 
   const Program& p_;
   int rank_;
-  const std::vector<RootRange>& ranges_;  // by buffer
+  const std::vector<RootRange>& ranges_;  // [buffer]
   const CallList& list_;
-  int64_t last_;  // micro-batch
+  int64_t last_;  // last micro-batch
   Kept& kept_;
   Owners arena_;
 };
 
-// Of those that have the program.
+// The first rank that runs the program.
 int first_rank(const Program& p) {
   for (int rank = 0; rank < p.mesh.ranks(); ++rank)
     if (p.mesh.stage_of(rank) == p.stage) return rank;
@@ -244,7 +244,7 @@ void verify(const Program& p) {
   check_offsets(p);
   check_launches(p);
   verify_order(p);
-  // Offsets of parts depend on the rank; the first and the last cover all cases.
+  // Offsets of parts depend on the rank; the first and last ranks cover all cases.
   const std::vector<RootRange> of_first = root_ranges(p, 0);
   for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {
     const std::vector<RootRange> ranges = root_ranges(p, rank);

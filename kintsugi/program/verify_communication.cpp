@@ -15,12 +15,12 @@
 namespace kintsugi::program {
 namespace {
 
-// Where a collective or copy is started.
+// The start of a collective or copy.
 struct Start {
   const Body* body = nullptr;
   size_t at = 0;
-  int64_t waited = -1;  // by that instruction
-  int number = -1;      // while it is under way
+  int64_t waited = -1;  // instruction that waits for it
+  int number = -1;      // while it is in flight
 
   const Instruction& instruction() const { return body->instructions[at]; }
 };
@@ -32,14 +32,15 @@ struct Facts {
     for (const Body& body : p.bodies)
       for (size_t at = 0; at < body.instructions.size(); ++at) {
         const Instruction& i = body.instructions[at];
-        if (i.kind == Kind::collective && events.contains(i.event)) awaited_later.try_emplace(i.event, Start{&body, at});
+        if (i.kind == Kind::collective && events.contains(i.event))
+          awaited_later.try_emplace(i.event, Start{&body, at});
       }
   }
 
   const Program& program;
   int rank;
-  std::vector<ByteRange> ranges;       // by buffer
-  std::map<int, Start> awaited_later;  // in another body, by event
+  std::vector<ByteRange> ranges;       // [buffer]
+  std::map<int, Start> awaited_later;  // [event]: awaited in another body
 };
 
 class BodyVerifier {
@@ -51,7 +52,7 @@ class BodyVerifier {
     std::set<int> own;
     for (const Instruction& i : body_.instructions)
       if (i.kind != Kind::wait) own.insert(i.event);
-    for (const Instruction& i : body_.instructions) {  // what an earlier call has started
+    for (const Instruction& i : body_.instructions) {  // waits for what an earlier call has started
       const auto start = facts_.awaited_later.find(i.event);
       if (i.kind == Kind::wait && start != facts_.awaited_later.end() && !own.contains(i.event))
         begin(i.event, start->second);
@@ -107,7 +108,7 @@ class BodyVerifier {
     under_way_.remove(start.number);
   }
 
-  // An instruction between the start of a collective or copy and the wait for it.
+  // Checks an instruction between the start of a collective or copy and the wait for it.
   void check_conflict(const Start& start, const Instruction& i, size_t at) const {
     const Instruction& pending = start.instruction();
     const auto check = [&](const char* does, BufferId b, const std::vector<BufferId>& of, const char* still) {
@@ -134,7 +135,7 @@ class BodyVerifier {
   const Program& p_;
   Step list_;
   const Body& body_;
-  std::map<int, Start> started_;  // by event
+  std::map<int, Start> started_;  // [event]
   UnderWay under_way_;
 };
 

@@ -13,16 +13,16 @@
 namespace kintsugi::program {
 namespace {
 
-// A message that is started and not yet waited for; or a collective that a later call awaits.
+// A message, or a collective that a later call awaits, that is in flight.
 struct UnderWay {
   const Instruction* start = nullptr;
-  Call call = {};  // that starts it
-  size_t at = 0;   // where in its body
+  Call call = {};  // the call that starts it
+  size_t at = 0;   // position in its body
   std::vector<ByteRange> reads = {}, makes = {};
-  size_t from = 0;  // the instruction of the present call from which on it is under way
+  size_t from = 0;  // instruction of the current call from which it is in flight
 };
 
-// The instructions [begin, end) of a body in a slot, checked against a message that is started at `start` of its own.
+// Instructions [begin, end) of a body in a slot, checked against a message started at `start` of its own.
 struct Checked {
   int body = 0, slot = 0;
   int start_body = 0, start_slot = 0;
@@ -84,7 +84,7 @@ class MessageVerifier {
     for (BufferId b : i.outs) message.makes.push_back(range(b, call));
   }
 
-  // The instructions of a call while a message is under way, up to `end`.
+  // Checks the instructions of a call, up to `end`, while a message is in flight.
   void check(const UnderWay& message, const VisitedCall& call, size_t end) {
     if (message.from == 0)
       for (BufferId b : inputs_[call.position])
@@ -98,7 +98,7 @@ class MessageVerifier {
 
   void check_instruction(const UnderWay& message, const VisitedCall& call, size_t at) const {
     const Instruction& i = call.body.instructions[at];
-    if (i.kind == Kind::wait) return;  // what it waits for was checked where that is started
+    if (i.kind == Kind::wait) return;  // what it waits for was checked at the start
     const auto operand = [&](BufferId b, bool writes) {
       const char* still = conflict(message, range(b, call.call), writes);
       if (!still) return;
@@ -113,7 +113,7 @@ class MessageVerifier {
     return in_slot(ranges_[static_cast<size_t>(b)], list_, call.slot);
   }
 
-  // What a message under way still does with bytes that are read or written; null if it does not conflict.
+  // How a message in flight conflicts with an access to `bytes`; null if it does not.
   static const char* conflict(const UnderWay& message, const ByteRange& bytes, bool written) {
     const auto overlaps = [&](const ByteRange& other) { return other.overlaps(bytes); };
     if (std::any_of(message.makes.begin(), message.makes.end(), overlaps)) return "makes";
@@ -140,9 +140,9 @@ class MessageVerifier {
   const Program& p_;
   const CallList& list_;
   int rank_;
-  std::vector<ByteRange> ranges_;              // by buffer
-  std::vector<std::vector<size_t>> messages_;  // by body: starts of messages and waits for them
-  std::vector<std::vector<BufferId>> inputs_;  // by call: those that the run fills before it
+  std::vector<ByteRange> ranges_;              // [buffer]
+  std::vector<std::vector<size_t>> messages_;  // [body]: starts of messages and waits for them
+  std::vector<std::vector<BufferId>> inputs_;  // [call]: those that the run fills before it
   std::map<EventKey, UnderWay> under_way_;
   std::set<Checked> checked_;  // the same bytes in each call
 };

@@ -1,14 +1,15 @@
-// Messages, and sums of gradients, from the call that starts them to the call that waits for them.
+// Messages and gradient reductions, from the call that starts them to the call that waits for them.
 #pragma once
 
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::program {
 
-// Each message of a list, and each collective that a later call awaits, is started once and waited for once, in this order, and between the two, in any call, no
-// instruction, and no input that the run fills, writes the bytes that it reads, and none reads or writes the bytes of
-// its output. InternalError naming list, `rank` (one of those that have the program), body, micro-batch, instruction,
-// and the message. Of a collective, what its own body does meanwhile is left to verify_communication.
+// Each message of a list, and each collective that a later call awaits, is started once and then waited for once; in
+// between, in any call, no instruction and no input filled by the run writes the bytes that it reads, and none reads or
+// writes the bytes of its output. Within the starting body, collectives are checked by verify_communication() instead.
+// Throws an InternalError that names list, `rank` (one that runs the program), body, micro-batch, instruction and
+// message.
 void verify_messages(const Program& p, int rank);
 
 }  // namespace kintsugi::program

@@ -67,7 +67,7 @@ class OperandVerifier {
     require(to == expected, "{} elements become {} instead of {}", from, to, expected);
   }
 
-  // As many rows as the ranks that send most and that receive most have, and the rest of a row alike.
+  // The rows must cover the ranks that send and receive the most; the other dims must match.
   void check_halo() const {
     require(i_.cuts.halo && i_.cuts.exchanges && i_.cuts.factors == i_.group, "it has no halo of its group");
     require(in().type.dtype == out().type.dtype, "{} becomes {}", name_of(in().type.dtype), name_of(out().type.dtype));
@@ -108,8 +108,7 @@ class OperandVerifier {
     for (int rank : ranks) {
       const int64_t behind =
           begin(gathers ? i_.ins[0] : i_.outs[0], rank) - begin(gathers ? i_.outs[0] : i_.ins[0], rank);
-      require(behind == p_.mesh.position(rank, i_.group) * part, "on rank {}, its output overlaps its input",
-              rank);
+      require(behind == p_.mesh.position(rank, i_.group) * part, "on rank {}, its output overlaps its input", rank);
     }
   }
 

@@ -10,9 +10,9 @@
 
 namespace kintsugi::program {
 
-// A collective has the operands, sizes, dtypes, group and peer that its kind requires, in place only if a communicator
-// allows it, on every rank; a copy is between the arena and the file, and both sides have equal bytes. `ranges`:
-// byte_ranges(p). InternalError that begins with where().
+// A collective must have the operands, sizes, dtypes, group and peer that its kind requires on every rank, and be in
+// place only if communicators allow it; a copy must be between arena and file, with equal bytes on both sides.
+// `ranges`: byte_ranges(p). Throws an InternalError that begins with where().
 void verify_operands(const Program& p, const std::vector<ByteRange>& ranges, const Instruction& i,
                      const std::function<std::string()>& where);
 

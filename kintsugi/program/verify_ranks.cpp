@@ -17,7 +17,7 @@ bool have_same_buffers(const Program& a, const Program& b) {
                     [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
 }
 
-// And, by program, the first rank that has it.
+// Also the first rank of each program.
 struct RanksOfPrograms : RankPrograms {
   explicit RanksOfPrograms(std::span<const Program* const> programs) {
     std::map<const Program*, int> known;
@@ -36,7 +36,7 @@ struct RanksOfPrograms : RankPrograms {
   std::vector<int> first_rank;
 };
 
-// A rank of the same buffers makes the same calls, including those that do not communicate.
+// Ranks with the same buffers must make the same calls, including those that do not communicate.
 void check_calls(const RanksOfPrograms& all, Step step) {
   for (size_t r = 0; r < all.distinct.size(); ++r) {
     const auto like = static_cast<size_t>(all.same_buffers[r]);
@@ -52,7 +52,7 @@ void check_calls(const RanksOfPrograms& all, Step step) {
   }
 }
 
-// The factors along which ranks may differ in their progress.
+// The factors along which the progress of ranks may differ.
 std::vector<mesh::Factor> differing_factors(const mesh::Mesh& mesh, const RankPrograms& programs) {
   std::vector<mesh::Factor> list;
   for (size_t at = 0; at < mesh.factors().size(); ++at) {

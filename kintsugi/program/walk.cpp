@@ -49,7 +49,7 @@ std::set<int> events_between_bodies(const Program& p) {
 
 namespace {
 
-// The roots of the inputs that a body reads, in that order.
+// The roots of the inputs that a body reads, in order.
 std::vector<BufferId> inputs_of(const Program& p, const Body& body) {
   std::vector<BufferId> inputs;
   for (const Instruction& i : body.instructions)
@@ -77,7 +77,7 @@ std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList
 std::vector<bool> fills(const Program& p, const CallList& list) {
   const std::vector<std::vector<BufferId>> inputs = first_inputs(p, list);
   std::vector<bool> fills(list.calls.size(), false);
-  std::set<int64_t> begun = {-1};  // micro-batches; calls of the step have no beginning
+  std::set<int64_t> begun = {-1};  // micro-batches; calls of the whole step have no beginning
   for (const auto& [position, call, body] : walk(p, list))
     if (!inputs[position].empty()) {
       fills[position] = true;

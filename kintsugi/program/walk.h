@@ -1,4 +1,4 @@
-// The walk over a list of calls: each call with its body, and facts that follow from the order of the calls alone.
+// Iteration over a list of calls: each call with its body, and facts that follow from the order of calls alone.
 #pragma once
 
 #include <compare>
@@ -11,12 +11,12 @@
 namespace kintsugi::program {
 
 struct VisitedCall {
-  size_t position = 0;  // in the list
+  size_t position = 0;  // index in the list
   const Call& call;
   const Body& body;
 };
 
-// A range of VisitedCall, in the order of the list: for (const auto& [position, call, body] : walk(p, list)).
+// A range of VisitedCall, in list order: for (const auto& [position, call, body] : walk(p, list)).
 class Walk {
  public:
   class Iterator {
@@ -50,26 +50,27 @@ class Walk {
   const CallList* list_;
 };
 
-// Both outlive the walk.
+// Both must outlive the walk.
 inline Walk walk(const Program& p, const CallList& list) {
   return {p, list};
 }
 
-// Calls f(call, at, instruction) for every instruction of every call, in order; `at` is its position in the body.
+// Calls f(call, at, instruction) for every instruction of every call, in order; `at` is its index in the body.
 template <typename F>
 void for_each_instruction(const Program& p, const CallList& list, F&& f) {
   for (const VisitedCall& call : walk(p, list))
     for (size_t at = 0; at < call.body.instructions.size(); ++at) f(call, at, call.body.instructions[at]);
 }
 
-size_t num_instructions(const Program& p, const CallList& list);  // of all calls
+size_t num_instructions(const Program& p, const CallList& list);  // over all calls
 
 // The first call of each body that is called, in order.
 std::vector<VisitedCall> first_calls(const Program& p, const CallList& list);
-// By body.
+// [body]
 std::vector<int64_t> num_calls(const Program& p, const CallList& list);
 
-// The highest micro-batch of a call, 0 if all calls are of the step. Results of the list are those of this one.
+// The highest micro-batch of a call, 0 if all calls are of the whole step. The results of the list are those of this
+// one.
 int64_t last_micro_batch(const CallList& list);
 
 // The key of the event that an instruction of a call starts or waits for: a wait has the key of its start.
@@ -86,10 +87,10 @@ inline EventKey key_of(const Instruction& i, const Call& call) {
 // The events of collectives that one body starts and another awaits.
 std::set<int> events_between_bodies(const Program& p);
 
-// By call: the roots of the inputs that it is the first of its micro-batch to read, which the run fills before it.
+// [call]: roots of the inputs that it is the first of its micro-batch to read; the run fills them before the call.
 std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList& list);
 
-// By call: whether the run fills inputs before it, or, for a micro-batch that reads none, is notified that it begins.
+// [call]: whether the run fills inputs before it, or, for a micro-batch that reads none, is notified of its beginning.
 std::vector<bool> fills(const Program& p, const CallList& list);
 
 }  // namespace kintsugi::program
