@@ -3,7 +3,7 @@
 //   record := length:u64 masked_crc(length):u32 data:byte[length] masked_crc(data):u32
 //   data   := Event, a message of tensorflow/core/util/event.proto
 //
-// masked_crc(bytes) is crc32c(bytes), rotated right by 15 bits, plus 0xa282ead8. The first event has the version.
+// masked_crc(bytes) is crc32c(bytes), rotated right by 15 bits, plus 0xa282ead8. The first event contains the version.
 #include "kintsugi/report/event_file.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ constexpr int kDtype = 1, kShape = 2, kStringValues = 8;  // of TensorProto; a s
 }  // namespace event_field
 constexpr uint64_t kTensorClass = 2;  // of DataClass
 constexpr uint64_t kString = 7;       // of DataType
-constexpr uint64_t kStart = 1;        // of SessionLog.SessionStatus: readers drop the steps from this event's on
+constexpr uint64_t kStart = 1;        // of SessionLog.SessionStatus: readers drop steps from this event's on
 constexpr std::string_view kVersion = "brain.Event:2";
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
@@ -57,7 +57,7 @@ ProtobufMessage event(double wall_time, int64_t step) {
   return message;
 }
 
-// TensorBoard takes a text for Markdown, in which four spaces before a line leave it as it is.
+// TensorBoard renders Markdown, in which lines indented by four spaces are verbatim.
 std::string as_lines(std::string_view text) {
   std::string lines = "    ";
   for (const char c : text) {
@@ -67,7 +67,7 @@ std::string as_lines(std::string_view text) {
   return lines;
 }
 
-// A value of the plugin for texts.
+// A value of the text plugin.
 ProtobufMessage value_of(const EventText& text) {
   const ProtobufMessage plugin = ProtobufMessage().text(event_field::kPluginName, "text");
   const ProtobufMessage metadata =
@@ -82,7 +82,7 @@ ProtobufMessage value_of(const EventText& text) {
       .message(event_field::kMetadata, metadata);
 }
 
-// The number of an event file of ours; 0 of any other.
+// The number of one of our event files; 0 for others.
 int64_t number_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix)) return 0;

@@ -13,7 +13,7 @@
 namespace kintsugi::report {
 namespace {
 
-// A file that is opened anew each time: on a shared file system only then is what another machine has written seen.
+// A file that is reopened each time: a shared file system may only then show what another machine has written.
 class OpenFile {
  public:
   explicit OpenFile(const std::filesystem::path& path)
@@ -32,7 +32,7 @@ class OpenFile {
     if (::fstat(file_, &status) != 0) fail();
     return status;
   }
-  // Fewer bytes at its end.
+  // Returns fewer bytes at the end of the file.
   size_t read(char* to, size_t bytes, int64_t from) const {
     const ssize_t got = ::pread(file_, to, bytes, from);
     if (got < 0) fail();
@@ -66,7 +66,7 @@ bool FollowedMetrics::read() {
   if (anew) begin_anew();
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  const bool expected = offset_ == 0 || reader_->went_back();  // then a step that goes back is the file's own
+  const bool expected = offset_ == 0 || reader_->went_back();  // a step that goes back is then part of the file
   std::string piece(1 << 20, '\0');
   bool any = anew;
   while (const size_t got = file.read(piece.data(), piece.size(), offset_)) {
@@ -74,7 +74,7 @@ bool FollowedMetrics::read() {
     offset_ += static_cast<int64_t>(got);
     any = true;
   }
-  // Lines were replaced by others of the same file: what was read of them is no longer true.
+  // Lines were replaced within the same file: what was read of them is obsolete.
   if (!expected && reader_->went_back()) {
     begin_anew();
     read();

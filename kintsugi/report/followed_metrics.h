@@ -1,4 +1,4 @@
-// metrics.jsonl of a run that is under way.
+// Follows metrics.jsonl of a running run.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace kintsugi::report {
 
-// Reads what is new each time, and begins anew where the file has become another: a run that is resumed cuts it.
+// Reads what was appended since the last call, and starts over if the file was replaced: resuming a run truncates it.
 class FollowedMetrics {
  public:
   explicit FollowedMetrics(std::filesystem::path path) : path_(std::move(path)) { begin_anew(); }
 
-  // Whether there is something new. False as well where there is no file. UserError if it cannot be read.
+  // Returns whether there is anything new; false if the file does not exist. Throws UserError if it cannot be read.
   bool read();
 
-  bool exists() const { return exists_; }  // when it was read last
+  bool exists() const { return exists_; }  // as of the last read
   const MetricsTable& table() const { return reader_->table(); }
 
  private:
@@ -26,7 +26,7 @@ class FollowedMetrics {
   std::filesystem::path path_;
   std::unique_ptr<MetricsReader> reader_;
   uint64_t device_ = 0, inode_ = 0;
-  int64_t offset_ = 0;  // of what is read next
+  int64_t offset_ = 0;  // of the next read
   bool exists_ = false;
 };
 

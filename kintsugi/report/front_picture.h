@@ -1,4 +1,4 @@
-// Time and memory of layouts as a picture: those of which none is both slower and larger than another, joined.
+// Plots time and memory of layouts, with the Pareto front connected.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct TimeAndMemory {
   std::string name;
 };
 
-// SVG. `front`: the fastest first; `others`: dots. `limit`: bytes of a device.
+// Returns SVG. `front`: fastest first; `others`: dots. `limit`: memory of a device in bytes.
 std::string front_picture(const std::vector<TimeAndMemory>& front, const std::vector<TimeAndMemory>& others,
                           int64_t limit, const std::string& title);
 

@@ -1,4 +1,4 @@
-// Pieces of an HTML page that needs nothing but itself: its style is within it, and nothing in it is a program.
+// Building blocks of a self-contained HTML page: embedded style, no scripts.
 #pragma once
 
 #include <string>
@@ -7,34 +7,34 @@
 
 namespace kintsugi::report {
 
-// As the content of an element or a quoted attribute, in one line: control characters become spaces, and bytes that are
-// not UTF-8 question marks.
+// Escapes the content of an element or a quoted attribute as one line: replaces control characters by spaces and
+// invalid UTF-8 by question marks.
 std::string escape_html(std::string_view text);
 
-// The same, but line breaks stay.
+// The same, but keeps line breaks.
 std::string escape_lines(std::string_view text);
 
 struct Table {
-  std::string align;              // a letter for each column: l or r
+  std::string align;              // a letter per column: l or r
   std::vector<std::string> head;  // empty: none
   std::vector<std::vector<std::string>> rows = {};
   std::vector<bool> marked = {};  // by row; empty: none
-  bool wide = false;              // on a narrow screen it is scrolled rather than squeezed
+  bool wide = false;              // on narrow screens, scroll rather than squeeze it
 };
 
-// All that follow return HTML. Their texts are escaped, but `body` is HTML.
+// The following functions return HTML. They escape their texts, but not `body`, which is HTML.
 std::string html_table(const Table& table);
 std::string html_paragraph(std::string_view text);
 std::string html_heading(std::string_view text);  // within a section
 std::string html_section(std::string_view heading, std::string_view body);
-// Folded away until it is asked for, or `open` until it is folded.
+// Collapsed by default, or expanded if `open`.
 std::string html_details(std::string_view summary, std::string_view body, bool open = false);
-// Lines as they are, in a fixed width.
+// Preformatted lines in a fixed-width font.
 std::string html_lines(std::string_view text);
-// An SVG of our own, fitted to the width of the page; a reader of a narrow one scrolls. It is drawn for white paper,
-// and in the dark its light and dark are exchanged.
+// Embeds one of our own SVGs, scaled to the width of the page; narrow screens scroll. It is drawn for white paper; dark
+// mode inverts its lightness.
 std::string html_picture(std::string svg, std::string_view caption);
-// A whole page.
+// A complete page.
 std::string html_page(std::string_view title, std::string_view body);
 
 }  // namespace kintsugi::report

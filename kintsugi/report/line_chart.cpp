@@ -14,12 +14,12 @@
 namespace kintsugi::report {
 namespace {
 
-constexpr double kAcross = 2000, kDown = 1000;  // the units in which curves are drawn, whatever the size on the page
+constexpr double kAcross = 2000, kDown = 1000;  // the units of curves, independent of their size on the page
 constexpr double kTicksAcross = 5, kTicksDown = 6;
-constexpr size_t kDashes = 4;     // patterns of curves: without, and d1, d2, d3
-constexpr double kFarApart = 20;  // the ratio from which on logarithms are drawn
+constexpr size_t kDashes = 4;     // dash patterns of curves: none, and d1, d2, d3
+constexpr double kFarApart = 20;  // the ratio at which the axis becomes logarithmic
 
-// From values to places on an axis of `length`.
+// Maps values to positions on an axis of `length`.
 class Axis {
  public:
   Axis(Range range, double length, double ticks, bool log = false)
@@ -41,14 +41,14 @@ class Axis {
   bool log_;
 };
 
-// Whole units, each place relative to the one before it.
+// Integer units, each position relative to the previous one.
 class Path {
  public:
   void move(double x, double y) { add('M', 'm', x, y); }
   void line(double x, double y) {
     if (std::llround(x) != x_ || std::llround(y) != y_) add('L', 'l', x, y);
   }
-  // Of no length: a dot, with round ends.
+  // A zero-length line with round caps: a dot.
   void dot(double x, double y) {
     move(x, y);
     text_ += "h0";
@@ -58,7 +58,7 @@ class Path {
   const std::string& text() const { return text_; }
 
  private:
-  // A second pair of numbers behind one letter is a line; so each move has its own.
+  // A second pair of numbers after one letter would be a line; so each move has its own letter.
   void add(char first, char command, double x, double y) {
     const int64_t to_x = std::llround(x), to_y = std::llround(y);
     const int64_t by_x = to_x - x_, by_y = to_y - y_;
@@ -79,7 +79,7 @@ class Path {
   int64_t x_ = 0, y_ = 0;
 };
 
-// Within what can be added and subtracted.
+// Clamps to the range of safe addition and subtraction.
 double within(double value) {
   return std::clamp(value, -1e300, 1e300);
 }
@@ -154,7 +154,7 @@ class Drawing {
     if (!chart_.y_name.empty()) labels += fmt::format("<span class=\"name-y\">{}</span>\n", escape_html(chart_.y_name));
     html += fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"M0 {:g}h{:g}\"/>\n", grid, kDown,
                         kAcross);
-    // What is faint lies behind all that is not.
+    // Faint lines lie behind all others.
     for (const Curve& curve : chart_.curves)
       html += line(curve, curve.faint, fmt::format("class=\"{} faint\"", look(curve)));
     for (const Curve& curve : chart_.curves) {
@@ -164,7 +164,7 @@ class Drawing {
     return html + "</svg>\n" + labels + "</div>\n";
   }
 
-  // What is not finite is a gap, and marked at the top; a point between gaps is a dot.
+  // Non-finite values are gaps, marked at the top; a point between gaps is a dot.
   std::string line(const Curve& curve, const std::vector<Point>& points, const std::string& attributes) const {
     Path path, lost;
     for (size_t i = 0; i < points.size(); ++i) {
@@ -199,7 +199,7 @@ class Drawing {
     return fmt::format("<path {} d=\"{}\">{}</path>\n", attributes, path.text(), inner);
   }
 
-  // Its colour, and a pattern of dashes by its number on the chart: of curves that lie on each other all are seen.
+  // Its colour, and a dash pattern by its index in the chart, so that coincident curves remain visible.
   std::string look(const Curve& curve) const {
     const auto number = static_cast<size_t>(&curve - chart_.curves.data());
     const size_t dashes = chart_.curves.size() == 1 ? 0 : (number + number / kColours) % kDashes;  // none twice in 32

@@ -1,5 +1,5 @@
-// A chart of curves, as a figure of an HTML page: lines as inline SVG that fills any width, texts beside it at the size
-// of the page's.
+// A line chart as a figure of an HTML page: lines as inline SVG that fills any width, labels next to it at the page's
+// font size.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace kintsugi::report {
 
 struct Curve {
   std::string name;
-  int colour = 0;                 // the same number is the same colour in all charts
-  std::vector<Point> points;      // x ascends; a NaN is a gap, and marked
-  bool dots = false;              // a dot at each point
-  std::vector<Point> faint = {};  // drawn behind it, thin
+  int colour = 0;                 // equal numbers have equal colours in all charts
+  std::vector<Point> points;      // x ascending; a NaN is a marked gap
+  bool dots = false;              // draw a dot at each point
+  std::vector<Point> faint = {};  // drawn thinly behind it
 };
 
 // Empty until a value is added.
@@ -34,15 +34,15 @@ struct Range {
 
 struct Chart {
   std::string heading, note = {};
-  std::string x_name = "step", y_name = {};  // of the axes, with units
+  std::string x_name = "step", y_name = {};  // axis labels, with units
   std::vector<Curve> curves;
-  Range x_range = {};      // in addition to that of the curves
-  bool from_zero = false;  // the lower end of the axis is 0, where no value is less
-  std::function<std::string(double)> x_text = {}, y_text = {};  // of a tick; the shortest decimals if not given
+  Range x_range = {};                                           // extends that of the curves
+  bool from_zero = false;                                       // the axis begins at 0 unless values are negative
+  std::function<std::string(double)> x_text = {}, y_text = {};  // formats a tick; default: the shortest decimals
 };
 
-// Values that differ by more than a factor of 20 are drawn on an axis of logarithms, if all are above 0 and it need not
-// begin at 0. A name in the legend for each curve, but for a single one without a name.
+// Uses a logarithmic axis if values are positive, differ by more than a factor of 20 and the axis need not begin at 0.
+// The legend names each curve, except a single unnamed one.
 std::string html_chart(const Chart& chart);
 
 }  // namespace kintsugi::report

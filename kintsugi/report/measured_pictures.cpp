@@ -25,9 +25,9 @@ using profile::StepProfile;
 
 constexpr double kWide = 1000, kLeftOf = 72, kRightOf = 14;  // px
 constexpr size_t kMostRows = 32, kMostDrawn = 3000;
-constexpr double kShown = 5e-3;  // of a step: in the legend
+constexpr double kShown = 5e-3;  // of a step: shown in the legend
 
-// Kernels by time; distinct without red and green.
+// Kernels by time; distinguishable with red-green blindness.
 constexpr std::array<std::string_view, 7> kOperationColours = {"#4c72b0", "#f0a35e", "#7fb3e6", "#b07aa1",
                                                                "#d9b64c", "#8c6d5a", "#5aa7a7"};
 constexpr std::string_view kOtherColour = "#b5b5b5", kCommunicationColour = "#8fd19e", kWaitingColour = "#eeeeee",
@@ -40,7 +40,7 @@ std::string_view colour_of_work(std::string_view work) {
   if (work == "waiting") return kWaitingColour;
   if (work == "transfer") return kExposedColour;
   if (work == "inputs") return kInputsColour;
-  return "#c9b3de";  // sums of gradients, the update
+  return "#c9b3de";  // gradient accumulation, the update
 }
 
 std::string milliseconds(double seconds) {
@@ -103,7 +103,7 @@ class RankRows {
     std::string name;
     std::string_view colour;
   };
-  // In lines, from `y` on.
+  // In lines, from `y` down.
   void legend(const std::vector<Key>& keys, double y) {
     double at = kLeftOf;
     for (const Key& key : keys) {
@@ -224,10 +224,10 @@ std::string step_picture(const StepProfile& profile, std::span<const std::string
 
 namespace {
 
-// Of very many blocks the earliest have tooltips and numbers: those that begin before `end`.
+// If there are very many blocks, the earliest have tooltips and numbers: those that begin before `end`.
 struct Drawn {
   double end = std::numeric_limits<double>::infinity();
-  int64_t named = 0, blocks = 0, all = 0;  // all: with those that the profile has left out
+  int64_t named = 0, blocks = 0, all = 0;  // all: including those that the profile omitted
 
   std::string text() const {
     const auto first = [](int64_t some, int64_t of, std::string_view what) {

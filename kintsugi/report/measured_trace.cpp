@@ -18,13 +18,13 @@ using program::Program;
 namespace {
 
 constexpr uint64_t kTracksOfRank = 1u << 16;
-constexpr int64_t kLeastProgress = 1000;  // nanoseconds: what is shorter is no slice
+constexpr int64_t kLeastProgress = 1000;  // nanoseconds: omit shorter slices
 
 bool is_receive(const Instruction& i) {
   return program::is_message(i) && i.collective == program::Collective::receive;
 }
 
-// The same on all members.
+// Equal on all members.
 uint64_t flow_of(const profile::TransferKey& key, int64_t step) {
   uint64_t hash = key.channel;
   for (const uint64_t part : {static_cast<uint64_t>(key.number), static_cast<uint64_t>(step)})
@@ -117,7 +117,7 @@ void MeasuredTrace::add_instruction(const MeasuredStep& step, size_t n, const In
   const profile::Started& started = step.started[n];
   TraceNotes notes = notes_of(p_, i, t.end - t.begin);
   if (!started.members.empty()) notes.add("members", std::ssize(started.members));
-  // A receive may be started before its send: its flow ends where it proceeds.
+  // A receive may start before its send: its flow ends where it proceeds.
   const bool flows = !started.members.empty() && !is_receive(i);
   out_.begin(compute_, t.begin + step.offset, name_in_trace(i), flows ? Flow::through : Flow::none,
              flows ? flow_of(started.key, step.number) : 0, notes);
@@ -131,7 +131,7 @@ void MeasuredTrace::add_instruction(const MeasuredStep& step, size_t n, const In
   out_.end(compute_, t.progressed + step.offset);
 }
 
-// A queue does one after another: each is done when a later one is.
+// A queue is in order: each transfer is done when a later one is.
 void MeasuredTrace::add_transfers(const MeasuredStep& step) {
   std::vector<Transfer> transfers;
   size_t n = 0;
@@ -153,7 +153,7 @@ void MeasuredTrace::add_transfers(const MeasuredStep& step) {
   }
   end.clear();
   for (Transfer& t : transfers) {
-    // A flow ends after it began.
+    // A flow ends after it begins.
     t.begin = std::min(std::max(t.begin + (is_receive(*t.instruction) ? 1 : 0), end[t.thread]), t.end);
     end[t.thread] = t.end;
     add_transfer(step, t);

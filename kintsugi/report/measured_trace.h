@@ -1,4 +1,4 @@
-// The measured steps of a rank as a part of a trace for Perfetto; those of all ranks, joined, are the trace of a run.
+// The measured steps of a rank as part of a Perfetto trace; the parts of all ranks concatenate to the trace of a run.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace kintsugi::report {
 
-// A step to be drawn. Times of the trace are those of `times` plus `offset`.
+// A step to draw, at its `times` plus `offset`.
 struct MeasuredStep {
-  int64_t number = 0;  // of those that were measured
+  int64_t number = 0;  // index among the measured steps
   const profile::StepTimes& times;
   std::span<const profile::Started> started;
   std::span<const profile::Wait> waits;
   int64_t offset = 0;
 };
 
-// A process for the rank. Its thread "compute" has the calls, the instructions within them, and within a wait the part
-// in which it waited for another rank. Each queue of transfers is a thread: a transfer goes from when its last member
-// came and those before it were done to the end of the wait for it. A flow goes from the start of a send to where its
-// receive proceeds, and through the members of a collective in the order in which they started it.
+// A process per rank. Its thread "compute" contains the calls, their instructions and, within a wait, the part spent
+// waiting for another rank. Each transfer queue is a thread: a transfer lasts from when its last member arrived and its
+// predecessors were done to the end of the wait for it. A flow leads from the start of a send to where its receive
+// proceeds, and through the members of a collective in the order in which they started it.
 class MeasuredTrace {
  public:
   MeasuredTrace(const program::Program& p, int rank);
@@ -35,7 +35,7 @@ class MeasuredTrace {
  private:
   // A transfer of a step.
   struct Transfer {
-    size_t started = 0, waited = 0;  // instructions, of all calls in order
+    size_t started = 0, waited = 0;  // instruction indices over all calls in order
     const program::Instruction* instruction = nullptr;
     uint64_t thread = 0;
     int64_t begin = 0, end = 0;  // in its queue
@@ -53,7 +53,7 @@ class MeasuredTrace {
   TraceWriter out_;
   uint64_t process_, compute_;
   int num_threads_ = 0;
-  std::map<program::Queue, uint64_t> threads_;  // of queues of transfers
+  std::map<program::Queue, uint64_t> threads_;  // of transfer queues
 };
 
 }  // namespace kintsugi::report

@@ -27,7 +27,7 @@ constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 110;
 constexpr double kStrip = 10;  // height of the phases below the axis
 constexpr size_t kMost = 4000;
 
-// From the bottom upwards; colours that are distinguishable without seeing red and green.
+// From bottom to top; colours are distinguishable with red-green blindness.
 struct Band {
   std::string_view name, colour;
   int64_t constant = 0;
@@ -46,7 +46,7 @@ std::vector<Band> bands(const MemoryTable& t) {
           {"activations", "#f0a35e", 0, [](const Instant& i) { return i.live.activations; }}};
 }
 
-// What a step consists of, below the axis: in colours that no band has.
+// The phases of a step, below the axis: in colours not used by bands.
 struct Phase {
   std::string_view name, colour;
 };
@@ -118,7 +118,7 @@ class Picture : public Svg {
     }
   }
 
-  // Each band from the top of the one below it to its own.
+  // Each band from the top of the one below to its own top.
   void areas() {
     std::vector<int64_t> below(instants_.size(), 0);
     for (const Band& band : bands(table_)) {
@@ -131,7 +131,7 @@ class Picture : public Svg {
     }
   }
 
-  // Steps from left to right, or back; a step is drawn only where the height changes.
+  // Steps from left to right, or back; draws a step only where the height changes.
   std::string outline(const std::vector<int64_t>& bytes, bool forward) const {
     std::string path;
     const size_t n = bytes.size();
@@ -189,7 +189,7 @@ class Picture : public Svg {
         (kTop + bottom) / 2);
   }
 
-  // Neighbouring calls of one kind are one piece.
+  // Merges adjacent calls of one kind.
   void phases() {
     const double top = y(0) + 1;
     std::vector<std::string_view> named;
@@ -214,7 +214,7 @@ class Picture : public Svg {
     add(R"(<text x="{:.0f}" y="{:.0f}" fill="#555555">below the axis</text>)", label, y(0) + 66);
   }
 
-  // What the dashed line is, and why it is above the highest value.
+  // What the dashed line is, and why it is above the maximum.
   void packing() {
     const int64_t over = list_.arena_bytes - list_.lower_bound_bytes;
     const double share =

@@ -21,8 +21,8 @@ constexpr double kNotFinite = std::numeric_limits<double>::quiet_NaN();
 
 using Values = std::vector<std::pair<std::string_view, double>>;  // by key; NaN: null
 
-// A line of numbers and nulls as a run writes it, {"step":1,"loss":2.5}. Nothing of any other, which may still be JSON:
-// this is there because a general reader takes a second for 100,000 lines.
+// Parses a line of numbers and nulls as written by a run, {"step":1,"loss":2.5}. Returns false for any other, which may
+// still be JSON: a fast path, since the general parser takes a second per 100,000 lines.
 bool read_numbers(std::string_view line, Values& values) {
   values.clear();
   const char *at = line.data(), *const end = at + line.size();
@@ -52,7 +52,8 @@ bool read_numbers(std::string_view line, Values& values) {
 
 constexpr std::string_view kTexts = "samples";
 
-// Any object, of which other values than numbers and texts of the model are passed over. False if the line is none.
+// Parses any object; ignores values other than numbers and the model's texts. Returns false if the line is not an
+// object.
 bool read_any(std::string_view line, Values& values, std::vector<WrittenText>& texts,
               std::optional<base::Json>& keeps_keys) {
   values.clear();
@@ -78,7 +79,7 @@ std::optional<double> step_of(const Values& values) {
   return std::nullopt;
 }
 
-// Lines that were left out for one reason.
+// Lines skipped for one reason.
 struct LeftOut {
   int64_t lines = 0, first = 0;
 
@@ -111,7 +112,7 @@ class MetricsReader::Lines {
       const auto& [key, value] = values_[i];
       if (key == "step") continue;
       Measure& measure = measure_at(i, key);
-      if (!measure.steps.empty() && measure.steps.back() == *step) continue;  // the key twice in one line
+      if (!measure.steps.empty() && measure.steps.back() == *step) continue;  // duplicate key within a line
       measure.steps.push_back(*step);
       measure.values.push_back(value);
     }
@@ -132,7 +133,7 @@ class MetricsReader::Lines {
   bool went_back() const { return not_after_.lines > 0; }
 
  private:
-  // Lines mostly have the keys of the line before, in its order.
+  // Lines mostly have the same keys in the same order as the previous line.
   Measure& measure_at(size_t i, std::string_view key) {
     if (i >= known_.size()) known_.resize(i + 1);
     auto& [known, measure] = known_[i];

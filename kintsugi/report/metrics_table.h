@@ -1,4 +1,4 @@
-// What a run has measured: metrics.jsonl, of which each line is an object with a step and numbers.
+// The measurements of a run: metrics.jsonl, each line of which is an object with a step and numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace kintsugi::report {
 
-// The values of a key, at the steps that have it; NaN for one that is null, because it was not finite.
+// The values of a key at the steps that have it; NaN for null, which stands for a non-finite value.
 struct Measure {
-  std::vector<double> steps, values;  // of one length; steps ascend
+  std::vector<double> steps, values;  // equal length; steps ascending
 
   int64_t num_not_finite() const;
 };
 
-// A text that the model wrote after a step, and the prompt before it.
+// A text that the model generated after a step, and its prompt.
 struct WrittenText {
   double step = 0;
   std::string prompt, text;
@@ -27,36 +27,36 @@ struct WrittenText {
 struct MetricsTable {
   int64_t num_steps = 0;                                 // lines with a step
   int64_t first_step = 0, last_step = 0;                 // 0: none
-  std::map<std::string, Measure, std::less<>> measures;  // of every key whose values are numbers
-  std::vector<WrittenText> texts;                        // by step; those of a step in the order of the prompts
-  std::vector<std::string> left_out;                     // what could not be used: "line 7 is incomplete"
+  std::map<std::string, Measure, std::less<>> measures;  // of every key with numeric values
+  std::vector<WrittenText> texts;                        // by step, then in the order of the prompts
+  std::vector<std::string> left_out;                     // what was unusable: "line 7 is incomplete"
 
-  const Measure& measure(std::string_view key) const;  // one without values if there is none
+  const Measure& measure(std::string_view key) const;  // without values if there is none
 };
 
-// Reads a file that still grows, piece by piece.
+// Incrementally reads a growing file.
 class MetricsReader {
  public:
   MetricsReader();
   ~MetricsReader();
 
-  // The next bytes of the file. A last line without its end waits for what follows.
+  // Adds the next bytes of the file. An unterminated last line waits for the rest.
   void add(std::string_view text);
-  // The same for a last line, to which nothing follows.
+  // Adds the last line if it is unterminated.
   void finish();
 
-  // All but `left_out`, which finish() fills in.
+  // Complete except for `left_out`, which finish() fills in.
   const MetricsTable& table() const;
-  // A step did not follow the one before it: lines that were read may have been replaced.
+  // Whether a step did not follow the one before it: lines read earlier may have been replaced.
   bool went_back() const;
 
  private:
   class Lines;
   std::unique_ptr<Lines> lines_;
-  std::string begun_;  // of a line
+  std::string begun_;  // of an incomplete line
 };
 
-// Lines that are no objects with a step, and those whose step does not follow that of the line before, are left out.
+// Skips lines that are not objects with a step and those whose step does not follow that of the previous line. Throws
 // UserError if the file cannot be read.
 MetricsTable read_metrics(const std::filesystem::path& path);
 MetricsTable parse_metrics(std::string_view text);

@@ -18,7 +18,7 @@ namespace {
 
 using program::Program;
 
-constexpr size_t kMostSent = 40;  // rows of a table of what is sent
+constexpr size_t kMostSent = 40;  // maximum number of rows in the communication table
 
 std::string bytes_text(double bytes) {
   return base::format_bytes(static_cast<uint64_t>(bytes + 0.5));
@@ -75,14 +75,14 @@ std::string memory_of(const PlannedRun& planned) {
   return memory_table(planned) + html_picture(memory_picture(most, "Memory over a step", planned.limit_bytes), caption);
 }
 
-// What it receives is what others send, and is not listed.
+// Excludes receives, which match others' sends.
 std::vector<program::Traffic> sent(const Program& p) {
   std::vector<program::Traffic> all = program::traffic(p, program::Step::train);
   std::erase_if(all, [](const program::Traffic& t) { return t.bytes <= 0; });
   return all;
 }
 
-// The sum of some rows.
+// The sum of several rows.
 struct Sent {
   int64_t calls = 0;
   double bytes = 0;
@@ -114,7 +114,7 @@ std::string sent_table(const std::vector<program::Traffic>& all) {
   return html_table(table);
 }
 
-// Of several stages the first is unfolded.
+// Expands the first of several stages.
 std::string sent_of(const PlannedRun& planned) {
   std::string html;
   for (const Program& p : planned.stages) {

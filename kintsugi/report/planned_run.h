@@ -7,8 +7,8 @@
 
 namespace kintsugi::report {
 
-// Mesh and rules; what each stage holds; memory, by purpose and over a step, with its limit; the schedule, if there are
-// several stages; what is sent in a step.
+// Mesh and rules; the contents of each stage; memory by purpose and over a step, with its limit; the schedule if there
+// are several stages; the communication of a step.
 std::string html_planned(const PlannedRun& planned, bool with_schedule);
 
 }  // namespace kintsugi::report

@@ -52,7 +52,7 @@ std::string ranks_of_step(const StepProfile& profile) {
   return html_table(table);
 }
 
-// The mean of the ranks.
+// The mean over ranks.
 std::string operations_of_step(const StepProfile& profile) {
   std::map<std::tuple<Part, std::string, std::string>, OperationTime> sums;
   double step = 0;
@@ -82,7 +82,7 @@ std::string operations_of_step(const StepProfile& profile) {
 }
 
 std::string transfers_of_step(const StepProfile& profile) {
-  std::map<std::pair<std::string, std::string>, std::pair<TransferTime, double>> sums;  // and of how many ranks
+  std::map<std::pair<std::string, std::string>, std::pair<TransferTime, double>> sums;  // and the number of ranks
   for (const RankProfile& r : profile.of_ranks)
     for (const TransferTime& t : r.transfers) {
       auto& [sum, ranks] = sums[{t.operation, t.over}];
@@ -153,8 +153,9 @@ std::string html_measured(const ReportRun& run, std::span<const std::string> ope
   if (const auto shown = std::ssize(profile.of_ranks); shown < profile.ranks)
     what += fmt::format("; {} of {} ranks", shown, base::group_digits(profile.ranks));
   if (profile.clocks > 0) what += fmt::format("; clocks of ranks agree within {}", duration(profile.clocks));
-  return html_paragraph(what + ".") + html_picture(step_picture(profile, operations), "") + step_legend(profile, operations) + ranks_of_step(profile) +
-         operations_of_step(profile) + schedules_of_step(run) + transfers_of_step(profile);
+  return html_paragraph(what + ".") + html_picture(step_picture(profile, operations), "") +
+         step_legend(profile, operations) + ranks_of_step(profile) + operations_of_step(profile) +
+         schedules_of_step(run) + transfers_of_step(profile);
 }
 
 }  // namespace kintsugi::report

@@ -1,4 +1,4 @@
-// The section of a page about a step that was measured.
+// The section of a page on a measured step.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace kintsugi::report {
 
-// Where the time of the step went, of each rank and by operation; of several stages the schedule as planned and as run,
-// and the bubble; the transfers. HTML; the run was measured. `operations`: those that have a colour on the page.
+// Shows where the time of the step went, by rank and by operation; for several stages the planned and the executed
+// schedule and the bubble; the transfers. Returns HTML; the run must have been measured. `operations`: those with a
+// colour on the page.
 std::string html_measured(const ReportRun& run, std::span<const std::string> operations);
 
 }  // namespace kintsugi::report

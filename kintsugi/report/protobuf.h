@@ -1,4 +1,4 @@
-// Messages of protocol buffers, written field by field (protobuf.dev, "Encoding").
+// Protocol buffer messages, written field by field (protobuf.dev, "Encoding").
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class ProtobufMessage {
   }
   ProtobufMessage& message(int field, const ProtobufMessage& value) { return text(field, value.bytes_); }
 
-  // Fields that were written already.
+  // Appends encoded fields.
   ProtobufMessage& raw(std::string_view fields) {
     bytes_ += fields;
     return *this;

@@ -1,4 +1,4 @@
-// A run as a report shows it.
+// A run as shown by a report.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace kintsugi::report {
 // A key of the configuration.
 struct Setting {
   std::string name, value;  // "train.steps", "100"
-  std::string origin;       // where the value came from; "" if that is not known
-  bool given = false;       // by the user: it is neither a default nor derived
+  std::string origin;       // where the value came from; "" if unknown
+  bool given = false;       // by the user: neither default nor derived
 };
 
 // What was known before the first step.
@@ -24,47 +24,46 @@ struct PlannedRun {
   std::vector<program::Program> stages;
   int64_t layers = 0;                  // of the model
   std::string plan;                    // in lines
-  int64_t limit_bytes = 0;             // of a rank's memory; 0: not known
-  std::string limit_source;            // of which that is, or why it is not known
-  std::string schedule, schedule_svg;  // of several stages: in a sentence, and as a picture
+  int64_t limit_bytes = 0;             // of a rank's memory; 0: unknown
+  std::string limit_source;            // the source of the limit, or why it is unknown
+  std::string schedule, schedule_svg;  // for several stages: as a sentence and as a picture
 };
 
-// Of a stage: its idle time over its busy time.
+// A stage's idle time divided by its busy time.
 struct StageBubble {
-  double planned = 0;   // tasks as long as their arithmetic, communication free
-  double replayed = 0;  // the same schedule with tasks as long as they were measured
-  // As measured: the step without the kernels of tasks over these, the mean of its ranks. That is the sum of the three
-  // below.
+  double planned = 0;   // task durations proportional to their arithmetic, free communication
+  double replayed = 0;  // the same schedule with measured task durations
+  // As measured: the step time minus the kernel time of tasks, divided by that kernel time, averaged over the stage's
+  // ranks; the sum of the three below.
   double run = 0;
   double waiting = 0;        // for other ranks
-  double communication = 0;  // starting transfers, moving them on, waiting for them while they were under way
-  double rest = 0;           // the update, inputs
+  double communication = 0;  // starting transfers, progressing them, and waiting for them while in flight
+  double rest = 0;           // update, inputs
   int rank = -1;             // for which its ranks waited longest; -1: none
 };
 
-// A step as it was measured.
+// A measured step.
 struct ProfiledStep {
   profile::StepProfile profile;
-  std::vector<StageBubble> bubbles = {};  // by stage; none where it has one stage, or cannot be planned
+  std::vector<StageBubble> bubbles = {};  // by stage; empty for a single stage, or if it cannot be planned
 };
 
 struct ReportRun {
   std::string name;
-  std::string unit = "tokens";          // that the speed counts
+  std::string unit = "tokens";          // unit of the throughput
   std::string model = {}, data = {};    // in words
-  std::string date = {}, machine = {};  // of its last step, and on which; "" where nobody knows
+  std::string date = {}, machine = {};  // of its last step; "" if unknown
   MetricsTable metrics;
-  int64_t steps = 0;                   // that it is meant to do
-  std::string ended = {};              // why before its last step; "" where it did not, or nobody knows
+  int64_t steps = 0;                   // planned number of steps
+  std::string ended = {};              // why it ended early; "" if it did not, or if unknown
   std::vector<Setting> settings = {};  // every key, in the order of the list
   std::optional<PlannedRun> planned = {};
-  std::string not_planned = {};  // why it is not there
+  std::string not_planned = {};  // why it is missing
   std::optional<ProfiledStep> measured = {};
-  std::string not_measured = {};  // why there is a file and it is not shown
+  std::string not_measured = {};  // why an existing file is not shown
 };
 
-// What a reader of the page must know of what it does not show: "line 7 of metrics.jsonl is not whole ..., and is left
-// out".
+// Warnings on what the page omits: "line 7 of metrics.jsonl is not whole ..., and is left out".
 std::vector<std::string> warnings_of(const ReportRun& run);
 
 }  // namespace kintsugi::report

@@ -14,12 +14,12 @@
 namespace kintsugi::report {
 namespace {
 
-constexpr size_t kBuckets = 600;     // about a column of pixels each
-constexpr size_t kFewPoints = 12;    // up to so many, each is a dot
-constexpr size_t kMostNoisy = 40;    // points up to which a curve is shown as it is
-constexpr double kMeanShare = 0.02;  // of the points, over which the mean is taken,
-constexpr size_t kLeastMean = 10;    // but at least so many
-constexpr size_t kMostOthers = 12;   // charts of measures that are not known here
+constexpr size_t kBuckets = 600;     // about one pixel column each
+constexpr size_t kFewPoints = 12;    // maximum number of points to mark with dots
+constexpr size_t kMostNoisy = 40;    // maximum number of points to show without smoothing
+constexpr double kMeanShare = 0.02;  // window of the moving mean as a fraction of the points,
+constexpr size_t kLeastMean = 10;    // but at least this many
+constexpr size_t kMostOthers = 12;   // maximum number of charts of unknown measures
 
 // "250", "2.5 k", "40 k"
 std::string count_text(double value) {
@@ -33,7 +33,7 @@ std::string step_text(double value) {
   return value == std::floor(value) ? base::group_digits(static_cast<int64_t>(value)) : fmt::format("{:g}", value);
 }
 
-// A chart for each measure that is known.
+// A chart per known measure.
 struct KnownChart {
   std::string_view key, heading;
   bool noisy = false;  // shown with its moving mean
@@ -44,7 +44,7 @@ constexpr std::array<KnownChart, 4> kCharts = {{{"loss", "Loss", true},
                                                 {"learning_rate", "Learning rate", false, true},
                                                 {"gradient_norm", "Gradient norm", true},
                                                 {"tokens_per_second", "Speed", true, true, count_text}}};
-// They have a chart of their own, or say the same as one that has.
+// Shown in other charts, or redundant.
 constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_second", "peak_share", "memory_bytes",
                                                        "seconds"};
 constexpr std::string_view kLoss = "loss", kSpeed = "tokens_per_second";
@@ -61,7 +61,7 @@ Curve curve_of(const std::string& name, size_t colour, std::span<const double> x
   if (noisy && y.size() > kMostNoisy) {
     curve.faint = std::move(curve.points);
     std::vector<Point> mean = thin(x, moving_mean(y, half_of_mean(y.size())), kBuckets);
-    std::erase_if(mean, [](const Point& point) { return std::isnan(point.y); });  // the faint curve marks what is lost
+    std::erase_if(mean, [](const Point& point) { return std::isnan(point.y); });  // the faint curve marks gaps
     curve.points = std::move(mean);
   }
   return curve;
@@ -85,12 +85,12 @@ std::string name_in_legend(std::span<const MeasuredRun> runs, size_t run) {
   return runs.size() == 1 ? "" : runs[run].name;
 }
 
-// That of cross entropies; a squared error has that of the data.
+// The unit of cross entropies; a squared error has the unit of the data.
 std::string loss_unit(std::span<const MeasuredRun> runs) {
   return runs[0].unit == "samples" ? "" : "nats";
 }
 
-// All charts by step begin and end alike.
+// All charts by step share their range.
 Chart empty_chart(std::span<const MeasuredRun> runs, std::string_view heading) {
   Chart chart = {.heading = std::string(heading), .curves = {}, .x_text = step_text};
   for (const MeasuredRun& run : runs) {
@@ -113,7 +113,7 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
   return chart;
 }
 
-// Where the fall of the first steps is left out, and what is learned later can be seen.
+// Omits the initial drop, so that later learning is visible.
 Chart second_half(std::span<const MeasuredRun> runs) {
   Chart chart = {.heading = "Loss, second half", .y_name = loss_unit(runs), .curves = {}, .x_text = step_text};
   double last = 0;
@@ -130,7 +130,7 @@ Chart second_half(std::span<const MeasuredRun> runs) {
   return chart;
 }
 
-// The loss of all data, in the colour of its run, and of each domain that is measured apart.
+// The loss over all data, in the colour of its run, and of each domain evaluated separately.
 Chart validation_chart(std::span<const MeasuredRun> runs) {
   Chart chart = empty_chart(runs, "Validation loss");
   chart.y_name = loss_unit(runs);
@@ -158,7 +158,7 @@ Chart validation_chart(std::span<const MeasuredRun> runs) {
   return chart;
 }
 
-// Where each step of a run is in tokens, for those of its steps that have a loss.
+// The cumulative tokens at each step of a run that has a loss.
 std::vector<double> tokens_at(const MetricsTable& metrics, const Measure& loss) {
   const Measure& tokens = metrics.measure("tokens");
   return tokens.steps == loss.steps && std::ranges::is_sorted(tokens.values) ? tokens.values : std::vector<double>();

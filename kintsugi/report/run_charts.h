@@ -1,4 +1,4 @@
-// The curves of runs, laid over each other.
+// The curves of runs, overlaid.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@ namespace kintsugi::report {
 
 struct MeasuredRun {
   std::string name;
-  std::string unit = "tokens";  // that the speed counts
+  std::string unit = "tokens";  // unit of the throughput
   const MetricsTable* metrics = nullptr;
 };
 
-// Loss, validation, learning rate, gradient norm, speed, and every measure that is not known here; thinned, with the
-// extremes kept. If runs have steps of different numbers of tokens, also the loss by tokens.
+// Charts loss, validation, learning rate, gradient norm, throughput, and every measure unknown here; thinned,
+// preserving extremes. If runs differ in tokens per step, also charts the loss by tokens.
 std::string html_charts(std::span<const MeasuredRun> runs);
 
 }  // namespace kintsugi::report

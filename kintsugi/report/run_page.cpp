@@ -18,7 +18,7 @@
 namespace kintsugi::report {
 namespace {
 
-// The one text that all runs have, or those that they have.
+// The text common to all runs, or a list of all texts.
 template <typename F>
 std::string of_all(std::span<const ReportRun> runs, const F& text) {
   std::vector<std::string> texts;
@@ -37,7 +37,7 @@ std::string title_of(std::span<const ReportRun> runs) {
   return model.empty() ? name : fmt::format("{}: {}", name, model);
 }
 
-// On what, when and where.
+// Data, date and machine.
 std::string subtitle_of(std::span<const ReportRun> runs) {
   std::string text;
   const auto add = [&](std::string_view what, const std::string& value) {
@@ -64,7 +64,7 @@ std::string charts_of(std::span<const ReportRun> runs) {
   return html_charts(measured);
 }
 
-// Runs that were planned alike share their text.
+// Runs with identical plans share a text.
 std::string plans_of(std::span<const ReportRun> runs) {
   using Plan = std::pair<std::string, std::vector<std::string>>;  // and the names of its runs
   std::vector<Plan> plans;

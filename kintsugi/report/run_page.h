@@ -9,8 +9,7 @@
 
 namespace kintsugi::report {
 
-// One HTML page about one run or several, at least one, which needs nothing but itself. `writer`: the program and its
-// version.
+// A self-contained HTML page on one or more runs. `writer`: the program and its version.
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer);
 
 }  // namespace kintsugi::report

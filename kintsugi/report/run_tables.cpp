@@ -42,7 +42,7 @@ std::string tokens_text(const ReportRun& run) {
   return tokens.empty() ? "" : base::group_digits(std::llround(tokens.back()));
 }
 
-// Of the last hundredth of the steps.
+// Over the last hundredth of the steps.
 std::string loss_text(const ReportRun& run) {
   const std::vector<double>& loss = run.metrics.measure("loss").values;
   if (loss.empty()) return "";
@@ -136,7 +136,7 @@ const std::vector<Fact>& facts() {
   return kFacts;
 }
 
-// The names of the runs over the columns, if there are several.
+// Column headings with the names of several runs.
 Table table_of(std::span<const ReportRun> runs, std::string_view first) {
   Table table = {.align = std::string(1 + runs.size(), 'l'), .head = {}};
   if (runs.size() == 1) return table;
@@ -145,8 +145,8 @@ Table table_of(std::span<const ReportRun> runs, std::string_view first) {
   return table;
 }
 
-// A row for each key that is `shown(i, differs)`; with the origin of its value if there is one run. Those that
-// differ are marked.
+// A row per key for which `shown(i, differs)` is true; with the origin of its value for a single run. Marks keys that
+// differ.
 template <typename F>
 std::string settings_table(std::span<const ReportRun> runs, F&& shown) {
   Table table = table_of(runs, "key");

@@ -1,4 +1,4 @@
-// Tables about runs, a column for each.
+// Tables of runs, one column each.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace kintsugi::report {
 
-// What each has reached, how fast, and with how much memory.
+// Progress, throughput and memory of each run.
 std::string html_summary(std::span<const ReportRun> runs);
 
-// Several runs by their last validation loss, or the loss at the end where there is none, each with what it has other
-// than the best; nothing for one run.
+// Ranks several runs by last validation loss, or final loss if there is none, with each run's differences from the
+// best; empty for a single run.
 std::string html_ranking(std::span<const ReportRun> runs);
 
-// What differs between them, what was set, and every key.
+// Differences between the runs, settings given by the user, and every key.
 std::string html_settings(std::span<const ReportRun> runs);
 
 }  // namespace kintsugi::report

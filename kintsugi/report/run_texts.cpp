@@ -29,7 +29,7 @@ std::vector<Written> by_step(Written texts) {
   return steps;
 }
 
-// At most `most`, at even distances, the first and the last among them.
+// At most `most`, evenly spaced, including the first and the last.
 std::vector<Written> spread(const std::vector<Written>& steps, size_t most) {
   if (steps.size() <= most) return steps;
   std::vector<Written> kept;
@@ -57,7 +57,7 @@ std::string step_name(Written texts) {
   return "step " + base::group_digits(std::llround(texts[0].step));
 }
 
-// Those of the last step, and the others folded away together, the last first.
+// The texts of the last step, and the others collapsed, latest first.
 std::string of_run(const ReportRun& run) {
   const std::vector<Written> all = by_step(run.metrics.texts), shown = spread(all, kMostSteps);
   std::string html = html_paragraph("After " + step_name(shown.back()) + ":") + lines_of(shown.back());

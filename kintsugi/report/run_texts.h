@@ -1,4 +1,4 @@
-// What models wrote while they were trained.
+// The texts that models generated during training.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::report {
 
-// The texts of the last step of each run, and those of earlier ones, folded away; "" if no run has any. Of many steps
-// as many as a reader may look at, with the first and the last; of long texts the beginning.
+// The texts of each run's last step, and those of earlier ones, collapsed; "" if there are none. Of many steps, shows a
+// readable number, including the first and the last; shortens long texts to their beginning.
 std::string html_texts(std::span<const ReportRun> runs);
 
 }  // namespace kintsugi::report

@@ -1,4 +1,4 @@
-// How speed grows with the number of devices, as a picture.
+// Plots how throughput scales with the number of devices.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace kintsugi::report {
 
 struct ScalingCurve {
   std::string name;
-  std::vector<Point> points;         // devices, ascending, and tokens a second; both above 0
-  std::vector<Point> measured = {};  // the same of runs, drawn as rings beside the curve
+  std::vector<Point> points;         // devices, ascending, and tokens per second; both positive
+  std::vector<Point> measured = {};  // the same for measured runs, drawn as rings next to the curve
 };
 
-// SVG; both axes are of logarithms. A dashed line for each curve shows the speed of its first point for every device.
+// Returns SVG with logarithmic axes. A dashed line per curve shows linear scaling from its first point.
 std::string scaling_picture(const std::vector<ScalingCurve>& curves, const std::string& title);
 
 }  // namespace kintsugi::report

@@ -1,4 +1,4 @@
-// How a page looks: on a screen, light or dark; on a phone; on paper.
+// The style of a page: on a screen, light or dark; on a phone; on paper.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// An SVG picture, written line by line.
+// Writes an SVG picture line by line.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace kintsugi::report {
 
 class Svg {
  public:
-  // White, of that size in px, with a title that begins at `left`.
+  // White, with that size in px and a title that begins at `left`.
   Svg(double width, double height, double left, const std::string& title);
 
   std::string take();  // ends it

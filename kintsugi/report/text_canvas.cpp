@@ -13,7 +13,7 @@ namespace {
 struct Range {
   char32_t first, last;
 };
-// The Unicode Standard, annex 11 (East Asian width): the blocks whose characters are wide.
+// Unicode Standard Annex 11 (East Asian width): blocks of wide characters.
 constexpr std::array<Range, 12> kWide = {{{0x1100, 0x115f},
                                           {0x2e80, 0x303e},
                                           {0x3041, 0x33ff},
@@ -26,7 +26,7 @@ constexpr std::array<Range, 12> kWide = {{{0x1100, 0x115f},
                                           {0xff00, 0xff60},
                                           {0x1f300, 0x1faff},
                                           {0x20000, 0x3fffd}}};
-// Marks that are drawn over the character before them, and characters that have no width.
+// Combining marks and other zero-width characters.
 constexpr std::array<Range, 8> kOver = {{{0x300, 0x36f},
                                          {0x1ab0, 0x1aff},
                                          {0x1dc0, 0x1dff},
@@ -54,7 +54,7 @@ int width_of(std::string_view character) {
   return within(kOver, code) ? 0 : within(kWide, code) ? 2 : 1;
 }
 
-// Calls f(character, width) until it says no.
+// Calls f(character, width) until it returns false.
 template <typename F>
 void for_each_character(std::string_view text, F&& f) {
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// A screen of characters, for terminals.
+// A character grid for terminals.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::report {
 
-// What a character is drawn with, where there are colours.
+// The style of a character where colours are available.
 enum class Ink : uint8_t { normal, strong, soft, first, second, bad };
 
 enum class Characters : uint8_t { ascii, unicode };
@@ -21,18 +21,18 @@ class TextCanvas {
   int rows() const { return rows_; }
   Characters characters() const { return characters_; }
 
-  // From a place on, to the end of the row; what does not fit is left out. Control characters and bytes that are not
-  // UTF-8 are written as escapes; with `ascii` other characters are question marks.
+  // Writes from a position to the right and clips at the end of the row. Escapes control characters and invalid UTF-8;
+  // with `ascii`, replaces other characters by question marks.
   void write(int row, int column, std::string_view text, Ink ink = Ink::normal);
-  // The same to its left: it ends before `column`.
+  // The same to the left: ends before `column`.
   void write_before(int row, int column, std::string_view text, Ink ink = Ink::normal);
 
-  // Row by row, without spaces at the end. `colour`: with the escapes of a terminal, and none open at the end of a row.
+  // The rows without trailing spaces. `colour`: with terminal escapes, reset at the end of each row.
   std::vector<std::string> lines(bool colour) const;
 
  private:
   struct Cell {
-    std::string text = " ";  // "": the second half of the character before
+    std::string text = " ";  // "": second half of the preceding wide character
     Ink ink = Ink::normal;
   };
   Cell& at(int row, int column) { return cells_[static_cast<size_t>(row * columns_ + column)]; }
@@ -43,7 +43,7 @@ class TextCanvas {
   std::vector<Cell> cells_;
 };
 
-// The columns that text takes, and the beginning of it that takes at most so many.
+// The number of columns of a text, and its longest prefix of at most that many columns.
 int columns_of(std::string_view text);
 std::string_view first_columns(std::string_view text, int columns);
 

@@ -12,7 +12,7 @@
 namespace kintsugi::report {
 namespace {
 
-constexpr int kMargin = 8;  // columns of the numbers beside a curve
+constexpr int kMargin = 8;  // columns of the labels next to a curve
 
 struct Scale {
   double low = 0, high = 0;
@@ -31,7 +31,7 @@ struct Scale {
   }
 };
 
-// The dots of an area, and which curve has drawn each character last.
+// The dots of an area, and the last curve to draw each character.
 class Dots {
  public:
   Dots(int columns, int rows, Characters characters)
@@ -49,7 +49,7 @@ class Dots {
     cell.marked |= curve.marks;
   }
 
-  // From one dot to another, without a gap.
+  // Draws a connected line between two dots.
   void join(int x, int y, int to_x, int to_y, const TextCurve& curve) {
     const int length = std::max({std::abs(to_x - x), std::abs(to_y - y), 1});
     for (int i = 0; i <= length; ++i)
@@ -68,7 +68,7 @@ class Dots {
 
  private:
   struct Cell {
-    unsigned dots = 0;  // from the top down, the left column first
+    unsigned dots = 0;  // from the top down, left column first
     Ink ink = Ink::first;
     bool marked = false;
   };
@@ -76,7 +76,7 @@ class Dots {
   int across() const { return unicode_ ? 2 : 1; }
   int down() const { return unicode_ ? 4 : 3; }
 
-  // U+2800 on: dots 1, 2, 3, 7 are the left column, 4, 5, 6, 8 the right one.
+  // From U+2800: dots 1, 2, 3, 7 are the left column, 4, 5, 6, 8 the right.
   static std::string braille(const Cell& cell) {
     constexpr unsigned kBits[] = {0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80};
     unsigned code = 0x2800;

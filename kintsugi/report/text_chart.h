@@ -1,4 +1,4 @@
-// Curves drawn with characters: with the dots of Braille, eight to a character, or with ASCII.
+// Curves in text: with Braille dots, eight per character, or ASCII.
 #pragma once
 
 #include <span>
@@ -13,21 +13,21 @@ namespace kintsugi::report {
 struct TextCurve {
   const Measure* measure = nullptr;
   Ink ink = Ink::first;
-  bool marks = false;  // each value is an "o"; otherwise they are joined
+  bool marks = false;  // draw an "o" at each value instead of connecting them
 };
 
-// A place on a canvas: the title takes its first row, and with `axis` the steps its last one.
+// A region of a canvas: the title occupies the first row and, with `axis`, the steps the last.
 struct TextChart {
   int row = 0, column = 0, rows = 0, columns = 0;
   std::string title;
   bool axis = true;
-  double first_step = 0, last_step = 0;  // at the left and the right edge
+  double first_step = 0, last_step = 0;  // at the left and right edge
   bool from_zero = false;                // the scale begins at 0
-  double scale_from = 0;                 // the step from which on values count for the scale; higher ones are cut off
+  double scale_from = 0;                 // the first step that counts for the scale; higher values are clipped
 };
 
-// The lowest and the highest value of the scale stand beside the curves. Values that are not finite are gaps. A place
-// that is too small for a curve has the title alone.
+// The minimum and maximum of the scale appear next to the curves. Non-finite values are gaps. A region too small for a
+// curve shows only the title.
 void draw_chart(TextCanvas& canvas, const TextChart& chart, std::span<const TextCurve> curves);
 
 }  // namespace kintsugi::report

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 
-// Adds what is kept of the points from `begin` to `end`.
+// Appends the points to keep among [begin, end).
 void keep_of(std::span<const double> x, std::span<const double> y, size_t begin, size_t end, std::vector<Point>& kept) {
   size_t lowest = end, highest = end, gap = end;
   for (size_t i = begin; i < end; ++i) {
@@ -54,9 +54,9 @@ std::vector<Point> thin(std::span<const double> x, std::span<const double> y, si
 std::vector<double> moving_mean(std::span<const double> y, size_t half) {
   std::vector<double> means;
   double sum = 0, finite = 0;
-  size_t begin = 0, end = 0;  // of what is in the sum
+  size_t begin = 0, end = 0;  // of the values in the sum
   for (size_t i = 0; i < y.size(); ++i) {
-    // Near the ends as many on both sides, so that the curve begins and ends where the values do.
+    // Use a symmetric window near the ends, so that the curve begins and ends at the values.
     const size_t side = std::min({half, i, y.size() - 1 - i});
     for (; end < i + side + 1; ++end)
       if (std::isfinite(y[end])) sum += y[end], ++finite;

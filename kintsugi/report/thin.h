@@ -1,4 +1,4 @@
-// Curves of many points, thinned to what a chart can show.
+// Thins curves of many points to what a chart can show.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,12 @@ struct Point {
   double x = 0, y = 0;  // y may be NaN: a gap
 };
 
-// The points of x (ascending) and y, at most five for each of `buckets` equal parts of the range of x: the first, the
-// last, the lowest, the highest, and the first that is not finite, which becomes a gap. In their order; all of them if
+// Returns the points of x (ascending) and y, at most five per each of `buckets` equal parts of the range of x: first,
+// last, minimum, maximum, and the first non-finite one, which becomes a gap. Preserves order; returns all points if
 // there are no more than that.
 std::vector<Point> thin(std::span<const double> x, std::span<const double> y, size_t buckets);
 
-// At each point the mean of the finite values from `half` points before it to `half` after it; NaN where there are
-// none.
+// At each point the mean of the finite values from `half` points before to `half` after; NaN where there are none.
 std::vector<double> moving_mean(std::span<const double> y, size_t half);
 
 }  // namespace kintsugi::report

@@ -13,7 +13,7 @@ using profile::Block;
 using profile::RankProfile;
 using simulate::Span;
 
-// Between kernels a stage waits.
+// A stage waits between kernels.
 void add_waits(std::vector<Block>& blocks, double end) {
   std::ranges::stable_sort(blocks, {}, &Block::begin);
   std::vector<Block> waits;
@@ -38,7 +38,7 @@ Block kernels_of(const program::Program& p, const program::Call& call, const Spa
           .end = span.end};
 }
 
-// Those that are no more apart than `gap` are one.
+// Merges blocks that are at most `gap` apart.
 std::vector<Block> joined(std::vector<Block> blocks, double gap) {
   std::ranges::stable_sort(blocks, {}, &Block::begin);
   std::vector<Block> list;
@@ -51,8 +51,8 @@ std::vector<Block> joined(std::vector<Block> blocks, double gap) {
 }
 
 RankProfile row_of(const program::Program& p, program::Step step, const simulate::Simulated& simulated) {
-  constexpr double kGap = 1e-3;                 // of the step: less cannot be seen
-  std::map<size_t, Block> calls;                // with the waits within
+  constexpr double kGap = 1e-3;                 // of the step: invisible below
+  std::map<size_t, Block> calls;                // including their waits
   std::map<int, std::vector<Block>> transfers;  // by axis
   for (const Span& span : simulated.spans) {
     if (span.axis >= 0 && (span.stage == p.stage || span.to == p.stage))

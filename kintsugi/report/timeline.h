@@ -1,4 +1,4 @@
-// A simulated step as a picture.
+// A picture of a simulated step.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::report {
 
-// An SVG of 1000 px width: a row for each stage, what it does and when, and when its transfers are under way.
+// Returns an SVG of 1000 px width: a row per stage, with what it does when, and when its transfers are in flight.
 // `simulated`: with spans.
 std::string timeline(const std::vector<program::Program>& stages, program::Step step,
                      const simulate::Simulated& simulated);

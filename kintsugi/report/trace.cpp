@@ -33,7 +33,7 @@ class Trace {
   }
 
  private:
-  // Tracks of one kind of a stage, by when their last span ends.
+  // Tracks of one kind of a stage, by the end of their last span.
   struct Lane {
     uint64_t track = 0;
     double end = 0;
@@ -57,7 +57,7 @@ class Trace {
     slice(track(span, span.to, axis + ", received"), span, fmt::format("from stage {}", span.stage), Flow::ends);
   }
 
-  // A track on which nothing else is at that time.
+  // A track that is free at that time.
   uint64_t track(const Span& span, int stage, const std::string& name) {
     std::vector<Lane>& lanes = lanes_[{stage, name}];
     for (Lane& lane : lanes)

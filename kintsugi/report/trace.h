@@ -1,4 +1,4 @@
-// A simulated step as a trace for Perfetto (https://ui.perfetto.dev), in its protobuf format.
+// Exports a simulated step as a trace for Perfetto (https://ui.perfetto.dev), in its protobuf format.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::report {
 
-// A group of tracks for each stage: the kernels of its calls, and for each axis the transfers over it, on as many
-// tracks as there are at one time. A flow goes from each message to where it is received. `simulated` has spans.
+// A group of tracks per stage: the kernels of its calls, and for each axis its transfers, on as many tracks as are
+// concurrently in flight. A flow leads from each message to its receive. `simulated` has spans.
 std::string trace(const std::vector<program::Program>& stages, program::Step step,
                   const simulate::Simulated& simulated);
 

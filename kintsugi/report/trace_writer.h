@@ -1,5 +1,5 @@
-// A trace for Perfetto (https://ui.perfetto.dev), in its protobuf format, packet by packet. Traces that are joined end
-// to end are one trace.
+// Writes a Perfetto trace (https://ui.perfetto.dev) in its protobuf format, packet by packet. Traces can be
+// concatenated.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace kintsugi::report {
 
-// A slice begins a flow or continues it; or ends it.
+// A slice begins or continues a flow, or ends it.
 enum class Flow : uint8_t { none, through, ends };
 
-// What a slice shows of itself.
+// Annotations of a slice.
 class TraceNotes {
  public:
   TraceNotes& add(std::string_view name, double value);
@@ -27,16 +27,16 @@ class TraceNotes {
 
 class TraceWriter {
  public:
-  // `sequence`: of this writer alone among those that are joined; from 1.
+  // `sequence`: unique among concatenated writers; from 1.
   explicit TraceWriter(uint64_t sequence) : sequence_(sequence) {}
 
-  // Tracks have numbers, each its own.
+  // Track numbers are unique.
   void group(uint64_t track, std::string_view name);
   void track(uint64_t track, std::string_view name, uint64_t parent);
   void process(uint64_t track, int pid, std::string_view name);
   void thread(uint64_t track, int pid, int tid, std::string_view name, uint64_t parent);
 
-  // Slices of a track lie within each other, and their packets come in the order of time.
+  // Slices of a track nest, and their packets are in time order.
   void begin(uint64_t track, int64_t nanoseconds, std::string_view name, Flow flow = Flow::none, uint64_t flow_id = 0,
              const TraceNotes& notes = {});
   void end(uint64_t track, int64_t nanoseconds);

@@ -16,21 +16,22 @@
 namespace kintsugi::report {
 namespace {
 
-constexpr int kTwoColumns = 68;     // from so many on there is a chart beside the loss
+constexpr int kTwoColumns = 68;     // minimum columns for a chart next to the loss
 constexpr int kLeastChart = 6;      // rows
-constexpr int kFewRows = 16;        // below, the head has no more than what matters most
-constexpr size_t kMostNoisy = 200;  // values up to which a curve is shown as it is, and not as its moving mean
-constexpr size_t kMeanPoints = 50;  // of which each is the mean over so many parts of the values
-constexpr double kFall = 0.1;       // of the steps: how high the loss was in them is not shown
-constexpr size_t kRecent = 20;      // steps whose mean time tells how long the rest takes
+constexpr int kFewRows = 16;        // below this, the header shows only the essentials
+constexpr size_t kMostNoisy = 200;  // maximum number of values to show without smoothing
+constexpr size_t kMeanPoints =
+    50;                         // number of points of the moving mean, each the mean over an equal part of the values
+constexpr double kFall = 0.1;   // fraction of the steps that does not count for the scale
+constexpr size_t kRecent = 20;  // steps over which to average for the remaining time
 constexpr double kLongQuiet = 60;   // seconds without a line after which a run may have ended,
 constexpr double kQuietSteps = 20;  // and steps
-constexpr size_t kMostRanks = 8;    // that are shown one by one
-constexpr int kRankColumns = 38;    // of one
+constexpr size_t kMostRanks = 8;    // maximum number of ranks to show individually
+constexpr int kRankColumns = 38;    // per rank
 constexpr int kRankBar = 14;
 constexpr size_t kErrorRows = 3;  // of the error that ended a run
 
-// As it is drawn: of many values the moving mean.
+// As drawn: the moving mean if there are many values.
 Measure smooth(const Measure& m) {
   if (m.values.size() <= kMostNoisy) return m;
   return {m.steps, moving_mean(m.values, m.values.size() / kMeanPoints / 2)};
@@ -40,7 +41,7 @@ double last_of(const Measure& m) {
   return m.values.empty() ? NAN : m.values.back();
 }
 
-// The parts with two spaces between them, as many from the first on as fit.
+// Joins as many parts as fit, from the first, separated by two spaces.
 std::string fitting(const std::vector<std::string>& parts, int columns) {
   std::string line;
   for (const std::string& part : parts) {
@@ -51,7 +52,7 @@ std::string fitting(const std::vector<std::string>& parts, int columns) {
   return line;
 }
 
-// Its beginning, in at most so many lines.
+// Wraps the beginning to at most `most` lines.
 std::vector<std::string> wrapped(std::string_view text, int columns, size_t most) {
   std::vector<std::string> lines;
   while (!text.empty() && lines.size() < most) {
@@ -74,7 +75,7 @@ std::string named(std::string_view name, const Measure& m, std::string (*text)(d
   return m.values.empty() ? "" : fmt::format("{} {}", name, text(m.values.back()));
 }
 
-// Seconds of a step, of the last ones.
+// Seconds per step, over the last ones.
 double step_seconds(const MetricsTable& metrics) {
   const std::vector<double>& all = metrics.measure("seconds").values;
   double sum = 0, count = 0;
@@ -92,7 +93,7 @@ double awaited(const profile::StepProfile& measured, int rank) {
   return sum;
 }
 
-// Those that are shown: all, or those that are waited for most; by number.
+// The ranks to show: all, or those waited for most; by number.
 std::vector<const profile::RankProfile*> shown_ranks(const profile::StepProfile& measured) {
   std::vector<const profile::RankProfile*> ranks;
   for (const profile::RankProfile& r : measured.of_ranks) ranks.push_back(&r);
@@ -167,7 +168,7 @@ class Frame {
     if (!small) line({run_.ranks, memory(), others()}, Ink::soft);
   }
 
-  // The end of a long path says which it is.
+  // The end of a long path is the distinctive part.
   static std::string end_of(std::string_view name, int columns) {
     while (columns_of(name) > columns - 3 && !name.empty())
       name.remove_prefix(std::max<size_t>(1, base::utf8_length(name)));
@@ -235,7 +236,7 @@ class Frame {
     return fmt::format("newest: step {}, {} ago", digits(*run_.saved_step), base::format_duration(run_.saved_seconds));
   }
 
-  // Measures that have no place of their own, as a later version may write them.
+  // Measures without a place of their own, possibly from a later version.
   std::string others() const {
     constexpr std::array<std::string_view, 9> kKnown = {"loss",    "validation_loss",   "learning_rate",
                                                         "tokens",  "tokens_per_second", "gradient_norm",
@@ -248,7 +249,7 @@ class Frame {
   }
 
   void draw_body(int end) {
-    constexpr int kMostText = 3, kSteps = 3;  // rows, but for the heading
+    constexpr int kMostText = 3, kSteps = 3;  // rows, without the heading
     const std::vector<std::string> text = text_lines(kMostText);
     const int room = end - row_ - kLeastChart - 2, wanted = text.empty() ? 0 : 1 + static_cast<int>(text.size());
     const int sample = room >= wanted ? wanted : 0, of_ranks = rank_rows();
@@ -297,7 +298,7 @@ class Frame {
     }
   }
 
-  // The first text of the last step that has any: its beginning, in lines.
+  // The beginning of the first text of the last step with texts, in lines.
   std::vector<std::string> text_lines(size_t most) const {
     if (m_.texts.empty()) return {};
     const WrittenText* text = &m_.texts.back();
@@ -316,14 +317,14 @@ class Frame {
   }
 
   int ranks_in_row() const { return std::max(1, (look_.columns + 2) / (kRankColumns + 2)); }
-  // 0 where there is nothing to show.
+  // 0 if there is nothing to show.
   int rank_rows() const {
     if (run_.measured == nullptr || run_.measured->of_ranks.size() < 2) return 0;
     const auto shown = static_cast<int>(std::min(run_.measured->of_ranks.size(), kMostRanks));
     return 1 + (shown + ranks_in_row() - 1) / ranks_in_row();
   }
 
-  // What each rank did in the step that was measured: = computing, + transfers, . waiting for others.
+  // Each rank's time in the measured step: = computing, + transfers, . waiting for others.
   void draw_ranks(int row) {
     const profile::StepProfile& measured = *run_.measured;
     const auto straggler = std::ranges::max_element(
@@ -406,7 +407,7 @@ class Frame {
   const MetricsTable& m_;
   const WatchLook& look_;
   TextCanvas canvas_;
-  int row_ = 0;  // the next that is free
+  int row_ = 0;  // next free row
 };
 
 }  // namespace
