@@ -1,4 +1,4 @@
-// A program bound to the memory and the communicators of a rank: the binder of the executor.
+// A program bound to the memory and the communicators of a rank.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace kintsugi::run {
 
 struct BoundInstruction : bind::BoundKernel {
-  comm::Communicator* communicator = nullptr;  // of a collective or the wait for one; null: of a copy, or a kernel
-  // Of an exchange of halos: bytes of its input that are sent to a rank of the group, or of its output.
+  comm::Communicator* communicator = nullptr;  // of a collective or the wait for one; null for copies and kernels
+  // Halo exchange: bytes of its input sent to a rank of the group, or bytes of its output received from it.
   struct Part {
     int rank = 0;
     bool receives = false;
@@ -41,15 +41,15 @@ struct BoundList {
 
 class BoundProgram {
  public:
-  // Binds each body once for each slot of each list. `memory` is that of the states, the arena follows. All arguments
-  // outlive this. InternalError if a kernel does not exist or does not take its operands.
+  // Binds each body once per slot of each list. `memory`: states, followed by the arena. The arguments must outlive
+  // this. Throws InternalError if a kernel does not exist or does not take its operands.
   BoundProgram(const program::Program& p, int rank, std::byte* memory, const kernels::KernelSet& kernels,
                const Groups& groups);
 
   // In the order of the program's lists.
   const std::vector<BoundList>& lists() const { return lists_; }
   const BoundList& list(program::Step step) const;  // InternalError if there is none
-  // Bodies as they are bound, each once.
+  // Bound bodies, each once.
   struct BoundBody {
     const program::Body& body;
     std::vector<BoundInstruction> instructions;
@@ -67,14 +67,14 @@ struct CallContext {
   base::ThreadTeam& team;
   bool tf32 = false;
   device::Stream* stream = nullptr;         // of a device
-  const kernels::Numbers* later = nullptr;  // of a device: the scalars in its memory
+  const kernels::Numbers* later = nullptr;  // device: the scalars in its memory
 };
 kernels::KernelCall call_of(const program::Instruction& i, const BoundInstruction& b, const CallContext& context);
 
 // Starts a collective or a message.
 comm::Event start(const program::Instruction& i, const BoundInstruction& b);
 
-// What a wait is for, in errors: "all_reduce of "x" over data (forward, layer 2)".
+// Describes a wait for errors: "all_reduce of "x" over data (forward, layer 2)".
 std::string describe_wait(const program::Program& p, const program::Body& body, const program::Instruction& i);
 
 // Waits for a transfer of that instruction. comm::Timeout names the rank and the transfer.

@@ -64,7 +64,7 @@ DeviceRunner::DeviceRunner(const program::Program& p, const kernels::KernelSet& 
 
 DeviceRunner::~DeviceRunner() {
   side_->end();
-  lists_.clear();  // captured steps hold the groups
+  lists_.clear();  // captured steps reference the groups
   groups_->end();
 }
 
@@ -80,13 +80,13 @@ std::unique_ptr<comm::Communicator> DeviceRunner::make_group(const Place& place,
   return comm::group_on_device(exchange_.way, *place.world, side_->device(), side_->stream(), ranks, options);
 }
 
-// Libraries choose their algorithms here, so that no step does. What is measured differs from rank to rank, and is not
-// asked for where all ranks must have the same bits.
+// Libraries select their algorithms here, so that no step does. Measurements differ between ranks, and are not used if
+// all ranks must have the same bits.
 void DeviceRunner::prepare(const kernels::KernelSet& kernels) {
   device::NoStream nothing(!p_.sums_in_rank_order);
   const kernels::Numbers numbers;
-  // Loading a kernel may wait for all that the device does, and so for a message that it waits for: where stages send
-  // to each other, all kernels are loaded first.
+  // Loading a kernel may wait for all work of the device, including a message: if stages exchange messages, all kernels
+  // are loaded first.
   const bool loads = exchange_.way == DeviceWay::nccl && p_.mesh.stages() > 1;
   const auto run = [&](BoundProgram::BoundBody& body, bool all, device::Stream& stream) {
     for (size_t i = 0; i < body.instructions.size(); ++i) {
@@ -100,7 +100,7 @@ void DeviceRunner::prepare(const kernels::KernelSet& kernels) {
   for (BoundProgram::BoundBody& body : bound_->bodies()) {
     run(body, loads, nothing);
     if (!loads) continue;
-    run(body, false, side_->stream());  // libraries load theirs when they run
+    run(body, false, side_->stream());  // libraries load their kernels when they run
     side_->synchronize();
   }
 }
@@ -160,8 +160,7 @@ void DeviceRunner::run(program::Step step, kernels::Numbers& numbers, const Fill
   }
 }
 
-// The same on all ranks. The first run is not captured: allocations of libraries at their first use are not part of a
-// step.
+// The same on all ranks. The first run is not captured: allocations of libraries at first use are not part of a step.
 StepWay DeviceRunner::way_of(const BoundList& list, List& state, const Probe& probe) const {
   if (!list.calls.order.captured) return StepWay::enqueue;
   const bool again = !probe.observes() && state.runs++ > 0;

@@ -1,5 +1,5 @@
-// Runs a program on a device. The inputs of a step are staged in one copy, then everything is enqueued in the order of
-// the program (program::DeviceOrder); a captured list is launched as a whole from the second run on.
+// Runs a program on a device. The inputs of a step are staged in one copy, then everything is enqueued in program order
+// (program::DeviceOrder); a captured list is launched as a graph from the second run on.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@ struct Place;
 
 class DeviceRunner : public Runner {
  public:
-  // All arguments but `place` outlive this. UserError if the device cannot allocate the memory of the program.
+  // The arguments except `place` must outlive this. Throws UserError if the device cannot allocate the memory of the
+  // program.
   DeviceRunner(const program::Program& p, const kernels::KernelSet& kernels, base::ThreadTeam& team,
                const Place& place);
   ~DeviceRunner() override;
@@ -50,8 +51,8 @@ class DeviceRunner : public Runner {
 
  private:
   struct List {
-    program::DeviceOrder in_place;         // of runs that are observed
-    int64_t runs = 0;                      // that were not
+    program::DeviceOrder in_place;         // for observed runs
+    int64_t runs = 0;                      // number of runs that were not observed
     bool captured = false;                 // at the second of these
     std::unique_ptr<device::Graph> graph;  // null also if another rank launches it
   };
@@ -72,12 +73,12 @@ class DeviceRunner : public Runner {
   std::unique_ptr<DeviceSide> side_;
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<DeviceTimes> times_;     // once times were recorded
-  mutable std::vector<std::byte> values_;  // of on_host()
+  mutable std::vector<std::byte> values_;  // scratch of on_host()
   std::unique_ptr<Groups> groups_;         // destroyed before the memory
   std::unique_ptr<BoundProgram> bound_;
   OpenTransfer<DeviceTransfer> open_;
   std::unique_ptr<comm::StepCapture> capture_;  // null: nothing is captured
-  mutable std::vector<List> lists_;             // as those of the program
+  mutable std::vector<List> lists_;             // parallel to the program's lists
 };
 
 }  // namespace kintsugi::run

@@ -1,6 +1,6 @@
-// The device side of an executor: memory, stream, and staging of inputs and scalars. The host fills one of a few slots of
-// pinned memory while the device works on earlier steps; it waits only for the step that used the same slot. If the
-// device does not complete, the process exits with a message, since freeing its memory would wait too.
+// The device side of an executor: memory, stream, and staging of inputs and scalars. The host fills one of a few slots
+// of pinned memory while the device works on earlier steps; it waits only for the step that used the same slot. If the
+// device does not complete, the process exits with a message, since freeing its memory would hang too.
 #pragma once
 
 #include <chrono>
@@ -25,9 +25,9 @@ class DeviceSide {
   static constexpr int64_t kBounce = int64_t{4} << 20;                             // pinned, for copies of states
   static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double);  // bytes, pinned
 
-  // Allocates `bytes` on the device; the last `staged` of them are the staging area for the scalars and inputs of a step.
-  // Each wait, and the destructor, are limited to `time_limit` plus a tenth, by when others that wait for a device have
-  // reported more.
+  // Allocates `bytes` on the device; the last `staged` of them are the staging area for the scalars and inputs of a
+  // step. Each wait, and the destructor, are limited to `time_limit` plus a tenth, by when others that wait for a
+  // device have reported more.
   DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit);
   ~DeviceSide() { end(); }
   DeviceSide(const DeviceSide&) = delete;
@@ -81,8 +81,8 @@ class DeviceSide {
     DeviceSide& side_;
   };
 
-  // Restarts the time limit: a launch may wait if many are in flight, and a library for other ranks. Valid until the next
-  // wait has ended.
+  // Restarts the time limit: a launch may wait if many are in flight, and a library for other ranks. Valid until the
+  // next wait has ended.
   void watch_anew() { watchdog_.start(); }
   // Starts the time limit for freeing what belongs to the device.
   void end() { watchdog_.start(); }

@@ -29,8 +29,8 @@ void DeviceStore::store(Copy& copy, int64_t offset, std::span<const std::byte> f
   stream_->record(*copy.done);
 }
 
-// The host's accesses are announced as those of `compute`, which does nothing meanwhile, has waited for all copies and
-// is waited for by those that come: the thread that makes them may be another than that of the rank.
+// The host's accesses are announced as those of `compute`, which is idle, has waited for all copies and is waited for
+// by later ones: the calling thread may differ from the rank's.
 void DeviceStore::read(int64_t offset, std::span<std::byte> to) {
   side_.synchronize();
   stream_->synchronize();

@@ -23,8 +23,8 @@ class DeviceStore {
   };
   Copy make_copy() { return {side_.device().event(), side_.device().event()}; }
 
-  // Enqueue a copy to or from memory of the device, after everything that `compute` has enqueued; copies are in order.
-  // What `compute` enqueues after wait() comes after the copy.
+  // Enqueue a copy to or from device memory, after everything that `compute` has enqueued; copies are in order. What
+  // `compute` enqueues after wait() follows the copy.
   void fetch(Copy& copy, int64_t offset, std::span<std::byte> to);
   void store(Copy& copy, int64_t offset, std::span<const std::byte> from);
   void wait(Copy& copy) { compute_.wait(*copy.done); }

@@ -10,7 +10,8 @@ namespace kintsugi::run {
 DeviceTimes::DeviceTimes(DeviceSide& device, size_t points)
     : device_(device), timings_(device::make_timings(device.device(), kRounds + points)) {}
 
-// A point that an idle stream passes between two readings of the clock was passed halfway, but for half of that.
+// A point that an idle stream passes between two readings of the clock is taken to be halfway, with half of that as
+// error.
 void DeviceTimes::begin() {
   device_.synchronize();
   int64_t least = std::numeric_limits<int64_t>::max();

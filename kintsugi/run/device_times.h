@@ -27,8 +27,8 @@ class DeviceTimes {
 
   DeviceSide& device_;
   std::unique_ptr<device::Timings> timings_;
-  size_t known_ = 0;  // the point whose time by the host's clock is
-  int64_t time_ = 0;  // this
+  size_t known_ = 0;  // the point whose host time is known
+  int64_t time_ = 0;  // its host time
   size_t next_ = 0;
 };
 

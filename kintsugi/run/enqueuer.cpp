@@ -99,7 +99,7 @@ size_t Enqueuer::enqueue(const BoundCall& call, size_t n, Position here, const C
   const BoundInstruction& b = call.instructions[n];
   switch (i.kind) {
     case Kind::wait:
-      return 1;  // wait_before() has it at its place
+      return 1;  // placed by wait_before()
     case Kind::collective:
       if (std::ranges::binary_search(order_.unordered, here)) b.communicator->next_waits(false);
       target_.open.of(i, call.call).communication = start(i, b);
@@ -147,7 +147,7 @@ void Enqueuer::start_copy(const Instruction& i, const BoundInstruction& b, const
   throw base::InternalError("run", "no copy {}", static_cast<int>(i.copy));
 }
 
-// What a kernel is about to do, for a device that checks the order of accesses.
+// Declares the accesses of a kernel, for a device that checks their order.
 void Enqueuer::announce(const BoundCall& call, size_t n) const {
   const BoundInstruction& b = call.instructions[n];
   std::vector<std::span<const std::byte>> reads, writes;

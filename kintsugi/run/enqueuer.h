@@ -21,7 +21,7 @@ struct DeviceTransfer {
   DeviceStore::Copy copy = {};
 };
 
-// What it is enqueued with; all of it outlives the enqueuer.
+// The environment of the enqueuer, which must outlive it.
 struct EnqueueTarget {
   const program::Program& program;
   int rank = 0;
@@ -39,14 +39,14 @@ class Enqueuer {
   Enqueuer(const EnqueueTarget& target, const BoundList& list, const program::DeviceOrder& order, const Probe& probe)
       : target_(target), list_(list), order_(order), probe_(probe) {}
 
-  // Enqueues the copies of staged inputs, the waits and the instructions in the order given; marks a point after the
+  // Enqueues the copies of staged inputs, the waits and the instructions in the given order; marks a point after the
   // inputs of the first call and of each that has some, and after each instruction.
   void run(kernels::Numbers& numbers);
 
  private:
   void wait_before(program::Position here);
   bool copy_inputs(size_t call);
-  // Enqueues instruction n of a call and those of its launch. Returns how many these are.
+  // Enqueues instruction n of a call and the rest of its launch. Returns the number of instructions.
   size_t enqueue(const BoundCall& call, size_t n, program::Position here, const CallContext& context);
   void launch(const BoundCall& call, size_t n, size_t count, const CallContext& context);
   void start_copy(const program::Instruction& i, const BoundInstruction& b, const program::Call& call);

@@ -1,4 +1,4 @@
-// The loss over many batches, by the list of calls `evaluate`.
+// Evaluates the loss over many batches, by the list of calls `evaluate`.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace kintsugi::run {
 struct LossSum {
   double sum = 0;  // over counted tokens
   double count = 0;
-  // Of models that predict a class: the samples whose class was predicted, and was among the five likeliest.
+  // For classifiers: the samples whose class was predicted, and was among the five most likely.
   std::optional<double> top1 = {}, top5 = {};
 
   double mean() const { return sum / count; }
@@ -22,8 +22,8 @@ struct LossSum {
   }
 };
 
-// Calls fill(inputs, batch number), which sets the inputs, before each of `batches` runs, and before that
-// goes_on(batch number), which all ranks answer alike: at the first false it ends, with nothing.
+// Calls fill(inputs, batch number), which sets the inputs, before each of `batches` runs, and before that goes_on(batch
+// number), which all ranks answer alike: stops at the first false, with nothing.
 template <typename F, typename G>
 std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& fill, G&& goes_on) {
   executor.set_number("evaluate.sum", 0);
@@ -40,7 +40,7 @@ std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& f
   return all;
 }
 
-// The same to its end.
+// As above, to its end.
 template <typename F>
 LossSum run_evaluation(Executor& executor, int64_t batches, F&& fill) {
   return *run_evaluation(executor, batches, std::forward<F>(fill), [](int64_t) { return true; });

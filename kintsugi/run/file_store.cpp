@@ -15,7 +15,7 @@
 namespace kintsugi::run {
 namespace {
 
-constexpr size_t kRequests = 64;  // under way at one time; a caller with more waits for a slot
+constexpr size_t kRequests = 64;  // maximum in flight; a caller with more waits for a slot
 
 // A file without a name.
 int open_nameless(const std::filesystem::path& folder, int rank) {
@@ -98,7 +98,7 @@ void FileStore::wait(Ticket ticket) {
   if (error_) std::rethrow_exception(error_);
 }
 
-// Requests end even if they fail, so that no caller waits forever.
+// Requests complete even if they fail, so that no caller waits forever.
 void FileStore::serve() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -1,4 +1,4 @@
-// A file of one rank for what is not in memory while it is not used, read and written concurrently with computation.
+// A file of one rank for data that is not in memory while unused, read and written concurrently with computation.
 #pragma once
 
 #include <condition_variable>
@@ -13,24 +13,24 @@
 
 namespace kintsugi::run {
 
-// The file has no name, and its disk space is allocated in advance: it is deleted when the store, or the process,
-// ends. One thread serves all requests, in their order.
+// The file has no name, and its disk space is allocated in advance: it is deleted when the store, or the process, ends.
+// One thread serves all requests in order.
 class FileStore {
  public:
-  // UserError if the folder does not exist or cannot be written, or if the disk does not have that much space. `rank`
-  // is for error texts.
+  // Throws UserError if the folder does not exist or is not writable, or if the disk lacks the space. `rank` is for
+  // messages.
   FileStore(std::filesystem::path folder, int64_t bytes, int rank);
-  ~FileStore();  // ends when all requests are done
+  ~FileStore();  // completes all requests
   FileStore(const FileStore&) = delete;
   FileStore& operator=(const FileStore&) = delete;
 
-  // Enqueue; nothing is allocated. The memory must not be touched until the request was waited for.
+  // Enqueue requests, without allocating. The memory must not be touched until the request has been waited for.
   using Ticket = int64_t;
   Ticket read(int64_t offset, std::span<std::byte> to);
   Ticket write(int64_t offset, std::span<const std::byte> from);
 
-  // Waits until the request of that ticket is done. UserError if it, or one before it, failed: after a failure none is
-  // tried.
+  // Waits until the request of that ticket is done. Throws UserError if it, or an earlier one, failed: after a failure
+  // none is attempted.
   void wait(Ticket ticket);
 
   int64_t bytes() const { return bytes_; }
@@ -56,7 +56,7 @@ class FileStore {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Request> ring_;  // of fixed size; request t stands at t % size
+  std::vector<Request> ring_;  // of fixed size; request t is at t % size
   Ticket asked_ = 0, done_ = 0;
   std::exception_ptr error_;
   bool ends_ = false;

@@ -15,12 +15,12 @@ namespace kintsugi::run {
 
 class Groups {
  public:
-  // Makes the communicator of `ranks` of the world; `open` are the transfers for which it is used.
+  // Creates the communicator of `ranks` of the world; `open` are the transfers for which it is used.
   using Make = std::function<std::unique_ptr<comm::Communicator>(
       std::span<const int> ranks, const comm::GroupOptions& options, const program::OpenTransfers& open)>;
 
-  // `sums`: the memory of the program for sums in rank order (program::ordered_sums); null if groups need none. All
-  // ranks construct theirs together, and make their groups in the same order.
+  // `sums`: the memory of the program for sums in rank order (program::ordered_sums); null if groups need none.
+  // Collective; ranks create their groups in the same order.
   Groups(const program::Program& p, int rank, std::chrono::milliseconds time_limit, std::byte* sums, const Make& make);
 
   bool empty() const { return groups_.empty(); }
@@ -30,7 +30,7 @@ class Groups {
   void progress_all() const {
     if (!empty()) groups_.begin()->second->progress();
   }
-  // The same, but asks each group: those of NCCL look at their own state alone.
+  // The same, but polls each group: those of NCCL check only their own state.
   void progress_each() const {
     for (const auto& [channel, group] : groups_) group->progress();
   }

@@ -1,5 +1,5 @@
-// Runs a program on the host: each instruction is done when the next begins, but for transfers, which are done when
-// their wait is.
+// Runs a program on the host: each instruction completes before the next begins, except transfers, which complete at
+// their wait.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ struct Place;
 
 class HostRunner : public Runner {
  public:
-  // All arguments but `place` outlive this.
+  // The arguments except `place` must outlive this.
   HostRunner(const program::Program& p, const kernels::KernelSet& kernels, base::ThreadTeam& team, const Place& place);
 
   std::byte* memory() const override { return arena_.data(); }
@@ -58,7 +58,7 @@ class HostRunner : public Runner {
   const bool tf32_;
   Arena arena_;
   std::vector<double> answers_;
-  std::unique_ptr<FileStore> file_;  // it ends before the memory is freed
+  std::unique_ptr<FileStore> file_;  // destroyed before the memory
   Groups groups_;
   BoundProgram bound_;
   OpenTransfer<Open> open_;

@@ -63,7 +63,7 @@ void Executor::initialize(uint64_t seed, bool drawn) {
   for (const program::StateInfo& s : program_.states) {
     if (s.in_bucket && s.first != 0) continue;
     const program::Buffer& buffer = program_.buffer(s.buffer);
-    if (buffer.region == program::Region::arena) continue;  // each step makes it
+    if (buffer.region == program::Region::arena) continue;  // each step produces it
     if (in_memory_of_device(s.buffer)) {
       device->stream().zero(state_view(s.buffer).data, buffer.bytes());
       continue;

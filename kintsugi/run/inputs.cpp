@@ -1,4 +1,4 @@
-// Filling of the rank's part of inputs.
+// Fills the rank's part of inputs.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ bool is_whole(const DimIndex& dim) {
   return dim.segments() == std::vector<Segment>{{0, dim.whole()}};
 }
 
-// Both dims as one, where the second is whole.
+// Merges two dims, where the inner one is whole.
 DimIndex joined(const DimIndex& outer, int64_t inner) {
   std::vector<Segment> segments = outer.segments();
   for (Segment& s : segments) {

@@ -52,7 +52,7 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  // The memory of the program: states, then the arena. Of a device, only its kernels reach it.
+  // The memory of the program: states, then the arena. On a device, only kernels can access it.
   virtual std::byte* memory() const = 0;
   virtual int64_t bytes() const = 0;
   virtual DeviceSide* device() const { return nullptr; }  // null: the host's
@@ -72,7 +72,7 @@ class Runner {
   // The values of a view, as the host reads them, until the next call.
   virtual tensor::View on_host(const tensor::View& view) const = 0;
 
-  // Where the host writes an input of a call. InternalError if it has none in that buffer.
+  // Where the host writes an input of a call. Throws InternalError if it has none in that buffer.
   virtual std::byte* input_address(const program::CallList& list, const program::Call& call,
                                    program::BufferId buffer) const = 0;
 
@@ -85,7 +85,7 @@ inline void begin_call(kernels::Numbers& numbers, const program::Call& call) {
   if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
 }
 
-// By event and micro-batch: what is open between a start and its wait.
+// [event, micro-batch]: what is open between a start and its wait.
 template <typename T>
 class OpenTransfer {
  public:

@@ -9,8 +9,8 @@
 
 namespace kintsugi::run {
 
-// SharedError "[where] ..." if ranks have processors with other units, whose kernels would round differently, or other
-// programs, which would wait for each other.
+// Throws SharedError "[where] ..." if ranks have CPUs with different units, whose kernels would round differently, or
+// different programs, which would wait for each other.
 void require_same_programs(comm::Communicator& all, std::string_view where, std::span<const program::Program> stages);
 
 }  // namespace kintsugi::run

@@ -22,13 +22,13 @@ void wait_for_write(const Executor& e, BufferId id, int64_t begin, std::span<con
   e.write_file(e.program().in_file(id, 0, e.rank()) + begin, from);
 }
 
-// A moving window over a state that the host does not reach.
+// A moving window over a state that the host cannot access directly.
 class Window {
  public:
   Window(const Executor& e, BufferId id, bool changes)
       : e_(e), id_(id), bytes_(e.program().buffer(id).bytes()), changes_(changes) {}
 
-  // The bytes from `at` on that are in one block with it.
+  // The bytes from `at` that are in the same block.
   std::span<std::byte> at(int64_t at) {
     if (at < begin_ || at >= begin_ + static_cast<int64_t>(block_.size())) {
       store();

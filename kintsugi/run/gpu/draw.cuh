@@ -19,7 +19,7 @@ __device__ T rounded(double x) {
   }
 }
 
-// A thread for each pair of numbers, of which the first may lie before the run and the second behind it.
+// One thread per pair of numbers, whose first may precede the run and whose second may follow it.
 template <typename T>
 __global__ void __launch_bounds__(kDrawThreads) draw(Drawn d) {
   const int64_t first = d.whole / 2 + static_cast<int64_t>(blockIdx.x) * kDrawThreads + threadIdx.x;

@@ -1,4 +1,4 @@
-// Initial values that are made on a device, as initialize.cpp makes them.
+// Initial values generated on a device, as in initialize.cpp.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::run {
 
-// `count` elements at `to`: `scale` times the normal numbers of `key` from index `whole` on, or `scale` itself.
+// `count` elements at `to`: `scale` times the normal numbers of `key` from index `whole`, or `scale` itself.
 struct Drawn {
   std::byte* to = nullptr;  // aligned for its type
   tensor::DType dtype = tensor::DType::f32;
@@ -19,8 +19,8 @@ struct Drawn {
   std::array<uint32_t, 2> key = {};
 };
 
-// Enqueues it. InternalError for what is not fp64, fp32, bf16 or fp16. Of a real device a number may be the neighbour
-// of the one that the host makes, where its logarithm or cosine in fp64 ends in another bit.
+// Enqueues the generation. Throws InternalError for types other than fp64, fp32, bf16 or fp16. On a real device a
+// number may differ from the host's by one ulp, if its logarithm or cosine in fp64 differs in the last bit.
 using DeviceDraw = void(device::Stream& stream, const Drawn& drawn);
 inline constexpr const char* kDeviceDraw = "kintsugi_device_draw_1";
 // That of the device's module.
