@@ -15,15 +15,15 @@
 
 namespace kintsugi::samples {
 
-inline constexpr int32_t kIgnored = -1;  // the label of a position, or of a sample, that is not counted
+inline constexpr int32_t kIgnored = -1;  // label of an uncounted position or sample
 
-inline constexpr float kNoTarget = std::numeric_limits<float>::quiet_NaN();  // of a target that is not counted
+inline constexpr float kNoTarget = std::numeric_limits<float>::quiet_NaN();  // an uncounted target
 
-// What a batch holds of each sample: an array of one type and shape.
+// What a batch contains per sample: an array of one type and shape.
 struct Part {
   std::string name;  // of the model's input
   tensor::DType dtype = tensor::DType::f32;
-  std::vector<int64_t> shape = {};  // of one sample, row-major; empty: one number
+  std::vector<int64_t> shape = {};  // of one sample, row-major; empty: a scalar
   double padding = 0;               // value at positions that exist only as padding of a split dim
   bool optional = false;            // the source fills it whether or not the model reads it
 
@@ -32,15 +32,15 @@ struct Part {
 };
 using Parts = std::vector<Part>;
 
-// The parts that models of tokens and numbers read.
+// Parts of models of tokens and numbers.
 Part tokens_part(int64_t sequence);    // [sequence] -1: padding
-Part labels_part(int64_t sequence);    // [sequence] what is to be predicted there, or kIgnored
-Part starts_part(int64_t sequence);    // [sequence] where in its row the position's document begins
-Part types_part(int64_t sequence);     // [sequence] the segment of the sample that the position is in
+Part labels_part(int64_t sequence);    // [sequence] the label of each position, or kIgnored
+Part starts_part(int64_t sequence);    // [sequence] index in the row at which the position's document begins
+Part types_part(int64_t sequence);     // [sequence] segment of the position
 Part classes_part();                   // [] the class, or kIgnored
 Part weights_part();                   // [] weight of the sample's class loss
 Part features_part(int64_t features);  // [features]
-Part targets_part(int64_t targets);    // [targets] kNoTarget: not counted
+Part targets_part(int64_t targets);    // [targets] kNoTarget: uncounted
 
 // The parts of a sample's label: targets, or with 0 of them a class and its weight.
 Parts labels_of(int64_t targets);
@@ -48,7 +48,7 @@ Parts labels_of(int64_t targets);
 // "images uint8 [3 32 32]"
 std::string to_string(const Part& part);
 
-// Whether T is the C++ type of elements of the dtype.
+// Whether T is the C++ element type of the dtype.
 template <typename T>
 constexpr bool holds(tensor::DType dtype) {
   using tensor::DType;
@@ -61,7 +61,7 @@ constexpr bool holds(tensor::DType dtype) {
   return false;
 }
 
-// One part of a batch in memory of the caller: row-major [samples shape...].
+// One part of a batch in the caller's memory: row-major [samples shape...].
 struct PartView {
   std::string_view name;
   tensor::DType dtype = tensor::DType::f32;
@@ -72,11 +72,11 @@ struct PartView {
   int64_t bytes() const { return elements * tensor::size_of(dtype); }  // of one sample
 };
 
-// Rows of a batch: memory of the caller, of some samples. Copies refer to the same memory.
+// A view of rows of a batch in the caller's memory. Copies refer to the same memory.
 class BatchView {
  public:
   BatchView() = default;
-  // Rows [first, first + rows) of the parts, whose list outlives the view.
+  // Rows [first, first + rows) of the parts; their list must outlive the view.
   BatchView(std::span<const PartView> parts, int64_t rows, int64_t first = 0)
       : parts_(parts), rows_(rows), first_(first) {}
 
@@ -86,8 +86,7 @@ class BatchView {
   std::span<std::byte> bytes(const PartView& part) const {
     return {part.data + first_ * part.bytes(), static_cast<size_t>(rows_ * part.bytes())};
   }
-  // The elements of a part, of all rows; empty if the batch does not hold it. InternalError if they are of another
-  // type.
+  // The elements of a part, of all rows; empty if the batch does not contain it. Throws InternalError for another type.
   template <typename T>
   std::span<T> get(std::string_view name) const {
     for (const PartView& part : parts_) {
@@ -103,10 +102,10 @@ class BatchView {
   int64_t rows_ = 0, first_ = 0;
 };
 
-// InternalError unless the source that fills `parts` fills each part of the batch, with the same type and size.
+// Throws InternalError unless a source of `parts` fills each part of the batch, with the same type and size.
 void require_parts(const BatchView& batch, const Parts& parts);
 
-// Calls f(row number, view of that row) for each row, after require_parts.
+// Calls f(row index, view of that row) for each row, after require_parts.
 template <typename F>
 void for_each_row(const BatchView& batch, const Parts& parts, F&& f) {
   require_parts(batch, parts);
@@ -142,23 +141,23 @@ class BatchMemory {
   std::vector<PartView> views_;
 };
 
-// Writes a sample's label into its row: a class and the weight 1, or targets. Nothing that counts if the samples have
+// Writes a sample's label to its row: a class and the weight 1, or targets. Writes uncounted labels if the samples have
 // `ended`.
 void set_label(const BatchView& row, std::span<const float> label, bool ended);
 
-// Samples by number. `fill` is const, may be called from several threads, and allocates nothing.
+// Samples by index. `fill` is const, thread-safe, and allocates nothing.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
 
-  // What it fills.
+  // The parts it fills.
   virtual const Parts& parts() const = 0;
-  // Fills the rows with samples first, first + 1, ...; as many as there are rows, and only the parts that the batch
-  // holds. Throws UserError if the file holds an id that is not in the vocabulary (a damaged file).
+  // Fills the rows with samples first, first + 1, ..., and only the parts that the batch contains. Throws UserError if
+  // the file contains an id outside the vocabulary (a corrupt file).
   virtual void fill(uint64_t first, const BatchView& batch) const = 0;
 };
 
-// Samples that end: the data of an evaluation. Samples after the last have nothing that counts.
+// Finitely many samples: the data of an evaluation. Samples past the last are uncounted.
 class FiniteSource : public SampleSource {
  public:
   virtual uint64_t num_samples() const = 0;

@@ -9,7 +9,7 @@
 namespace kintsugi::samples {
 namespace {
 
-// Samples that still have room when a conversation is packed: each goes into the fullest of these that takes it.
+// Samples with remaining room considered when packing a conversation: it goes to the fullest in which it fits.
 constexpr size_t kOpenSamples = 256;
 
 }  // namespace

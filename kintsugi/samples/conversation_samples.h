@@ -1,9 +1,9 @@
-// Samples that are whole conversations: packed, several to a sample, each a document of its own, or one in each.
+// Samples of whole conversations: several packed into a sample, each a document of its own, or one per sample.
 //
 //   tokens   a b c d | e f g | padding      labels: the next token where that is an answer, else kIgnored
 //
-// Padding is a document of its own, of tokens -1. A conversation of n ids takes n - 1 positions: its last id is only
-// predicted.
+// Padding is a document of its own, of tokens -1. A conversation of n ids takes n - 1 positions: its last id is only a
+// label.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +28,20 @@ struct ConversationOptions {
 
 class ConversationSamples : public FiniteSource {
  public:
-  // UserError, with counts, for conversations that are too long and are to be refused, or if none is left.
+  // Throws UserError, with counts, if conversations are too long and are to be refused, or if none remain.
   ConversationSamples(std::shared_ptr<const data::Conversations> conversations, ConversationOptions options);
 
   uint64_t num_samples() const override { return begins_.size() - 1; }
   const Parts& parts() const override { return parts_; }
   void fill(uint64_t first, const BatchView& batch) const override;
 
-  size_t dropped() const { return dropped_; }  // conversations that were too long, or have no answer once they are cut
+  size_t dropped() const { return dropped_; }  // conversations that are too long, or have no answer after they are cut
   size_t cut() const { return cut_; }
 
  private:
   std::shared_ptr<const data::Conversations> conversations_;
   ConversationOptions options_;
-  std::vector<uint32_t> members_;  // conversations, by sample
+  std::vector<uint32_t> members_;  // conversations by sample
   std::vector<size_t> begins_ = {0};
   size_t dropped_ = 0, cut_ = 0;
   Parts parts_;

@@ -1,6 +1,6 @@
 // Samples that are the documents of a token file, each with a class or numbers from a table of labels:
 //
-//   [first] the document, as much of it as there is room for [separator] padding
+//   [first] the document, truncated to fit [separator] padding
 //
 // Padding is a document of its own, of tokens -1.
 #pragma once
@@ -15,8 +15,8 @@
 namespace kintsugi::samples {
 
 struct DocumentOptions {
-  int64_t sequence = 0;                // tokens of a sample
-  int64_t targets = 0;                 // numbers of each; 0: a class
+  int64_t sequence = 0;                // tokens per sample
+  int64_t targets = 0;                 // numbers per sample; 0: a class
   int64_t first = -1, separator = -1;  // ids; -1: none
   int64_t vocab = 0;
   SampleOrder order;
@@ -24,7 +24,7 @@ struct DocumentOptions {
 
 class DocumentSamples : public FiniteSource {
  public:
-  // UserError unless there is a line of labels for each document, of as many numbers as are asked for.
+  // Throws UserError unless there is a line of labels for each document, with the requested number of columns.
   DocumentSamples(std::shared_ptr<const data::TokenFile> file, std::shared_ptr<const data::NumberTable> labels,
                   DocumentOptions options);
 

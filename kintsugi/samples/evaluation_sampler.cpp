@@ -27,7 +27,7 @@ void EvaluationSampler::fill(uint64_t first, const BatchView& batch) const {
                                  .vocab_size = options_.vocab_size,
                                  .begin = options_.begin};
   for_each_row(batch, parts_, [&](uint64_t row, const BatchView& view) {
-    // A sample after the last one is all padding, without even the file's last token, which predicts nothing.
+    // A sample past the last is all padding, excluding even the file's last token, which predicts nothing.
     const uint64_t sample = first + row;
     const uint64_t start =
         sample < num_samples() ? sample * static_cast<uint64_t>(options_.sequence) : file_->num_tokens();

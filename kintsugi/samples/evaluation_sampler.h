@@ -13,16 +13,16 @@ namespace kintsugi::samples {
 struct EvaluationOptions {
   int64_t sequence = 0;
   bool reset_at_document = false;
-  int64_t vocab_size = 0;  // ids are checked against it; 0: not checked
-  int32_t begin = -1;      // of each sample, which then predicts its first token too; -1: none
+  int64_t vocab_size = 0;  // bound on ids; 0: not checked
+  int32_t begin = -1;      // prepended to each sample, which then predicts its first token too; -1: none
 };
 
-// Sample n begins at token n * sequence. Together the samples predict every token but the first exactly once, so that
-// a loss over all of them is that of the whole file. Positions past the end, in the last sample and in any sample
-// after it (which ranks may need for an even division), have the label kIgnored.
+// Sample n begins at token n * sequence. Together the samples predict every token except the first exactly once, so
+// that a loss over all of them is that of the entire file. Positions past the end, in the last sample and in any sample
+// after it (which ranks may need for an even split), have the label kIgnored.
 class EvaluationSampler : public FiniteSource {
  public:
-  // UserError if the file has fewer than two tokens.
+  // Throws UserError if the file has fewer than two tokens.
   EvaluationSampler(std::shared_ptr<const data::TokenFile> file, EvaluationOptions options);
 
   uint64_t num_samples() const override;

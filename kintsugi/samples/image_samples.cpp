@@ -9,10 +9,10 @@
 namespace kintsugi::samples {
 namespace {
 
-// What a random number of a sample decides.
+// The purpose of a sample's random number.
 enum class Change : uint64_t { down = 100, right, flip };
 
-// Where rows or columns of `size`, moved by `by`, have values: [first, last) of the result.
+// The range [first, last) of the result in which rows or columns of `size`, shifted by `by`, have values.
 struct Kept {
   int64_t first, last;
 
@@ -39,7 +39,7 @@ void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t 
   const int64_t row_bytes = width * element;
   for (int64_t c = 0; c < channels; ++c) {
     std::byte* const plane = image.data() + c * height * row_bytes;
-    // Rows move towards those that are done, so that none is overwritten before it is read.
+    // Process rows in the direction of the shift, so that none is overwritten before it is read.
     for (int64_t i = 0; i < height; ++i) {
       const int64_t y = change.down >= 0 ? i : height - 1 - i;
       std::byte* const row = plane + y * row_bytes;
@@ -125,7 +125,7 @@ void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
   std::ranges::fill(batch.get<float>("weights"), 1.0f);
 }
 
-// Where a crop has moved pixels in, there is no class.
+// Pixels that a crop shifts in have no class.
 void ImageSamples::fill_pixels(uint64_t n, int64_t number, bool ended, std::span<int32_t> pixels) const {
   if (ended) {
     std::ranges::fill(pixels, kIgnored);

@@ -32,7 +32,7 @@ void Loader::run() {
         Slot* slot = nullptr;
         {
           std::unique_lock lock(mutex_);
-          // The consumer holds the last one it took, so one slot is not available.
+          // The consumer holds the last one it took, so one slot is unavailable.
           changed_.wait(lock, [&] { return stop_ || filled_ - taken_ < static_cast<uint64_t>(options_.depth); });
           if (stop_) return;
           slot = &slots_[filled_ % slots_.size()];

@@ -1,4 +1,4 @@
-// Reading ahead of the consumer.
+// Prefetches samples.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@ namespace kintsugi::samples {
 
 struct LoaderOptions {
   Share share;
-  uint64_t first_step = 0;                        // the cursor: all that a resumed run needs to go on
-  uint64_t end_step = UINT64_MAX;                 // the step before which it ends
-  int depth = 4;                                  // micro-batches read ahead
-  std::chrono::milliseconds time_limit{600'000};  // for one micro-batch; a file system that hangs is an error
+  uint64_t first_step = 0;                        // the cursor: all the state that a resumed run needs
+  uint64_t end_step = UINT64_MAX;                 // ends before this step
+  int depth = 4;                                  // micro-batches to prefetch
+  std::chrono::milliseconds time_limit{600'000};  // per micro-batch; a hanging file system is an error
 };
 
-// A thread that fills micro-batches in the order of (step, micro-batch), up to `depth` ahead of the one consumer.
-// All memory is allocated by the constructor. The source must outlive the loader.
+// A thread that fills micro-batches in the order of (step, micro-batch), up to `depth` ahead of its single consumer.
+// The constructor allocates all memory. The source must outlive the loader.
 class Loader {
  public:
   Loader(const SampleSource& source, LoaderOptions options);
@@ -36,8 +36,8 @@ class Loader {
     int64_t micro_batch = 0;
     BatchView batch;
   };
-  // The next micro-batch; valid until the next call. Throws what the source threw, at the micro-batch where it threw;
-  // UserError past the time limit; InternalError after the last step.
+  // Returns the next micro-batch, valid until the next call. Rethrows an exception of the source at the micro-batch
+  // where it occurred. Throws UserError past the time limit, and InternalError after the last step.
   const Item& next();
 
  private:
@@ -49,7 +49,7 @@ class Loader {
 
   const SampleSource& source_;
   LoaderOptions options_;
-  std::vector<Slot> slots_;  // a ring: filled_ counts what was written, taken_ what was handed out
+  std::vector<Slot> slots_;  // a ring: filled_ counts written items, taken_ consumed ones
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t filled_ = 0;

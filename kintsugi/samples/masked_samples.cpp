@@ -10,7 +10,7 @@
 namespace kintsugi::samples {
 namespace {
 
-// What a random number of a sample decides.
+// The purpose of a sample's random number.
 enum class Drawn : uint64_t { cut, follows, other, positions, kind, token };
 
 uint64_t draw(const MaskedOptions& o, uint64_t sample, Drawn what, uint64_t i = 0) {
@@ -25,11 +25,11 @@ size_t length(int64_t token) {
   return token >= 0 ? 1 : 0;
 }
 
-// What a sample is made of, by place.
+// The layout of a sample.
 struct Places {
-  size_t begin = 0;   // of the first part
-  size_t cut = 0;     // tokens of the first part
-  size_t second = 0;  // where the second begins
+  size_t begin = 0;   // of the first segment
+  size_t cut = 0;     // tokens of the first segment
+  size_t second = 0;  // beginning of the second
 
   size_t of(size_t token) const { return token < cut ? begin + token : second + (token - cut); }
 };
@@ -113,7 +113,7 @@ void MaskedSamples::fill_sample(uint64_t sample, const BatchView& row) const {
       std::copy_backward(rest.begin(), rest.end(),
                          tokens.begin() + static_cast<std::ptrdiff_t>(places.second + rest.size()));
     } else {
-      // Any other; where windows do not end, one of many.
+      // Any other; one of many if windows do not end.
       const uint64_t many = std::min<uint64_t>(count_, uint64_t{1} << 40);
       const uint64_t far = 1 + data::multiply_high(draw(o, sample, Drawn::other), many - 1);
       fill_from_window((sample % many + far) % many, labels.first(window), types.first(window), {});

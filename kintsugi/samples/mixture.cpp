@@ -29,7 +29,7 @@ Mixture::Mixture(std::span<const double> weights) : num_sources_(weights.size())
 int Mixture::build(std::span<const double> weights, size_t first) {
   if (weights.size() == 1) return -1 - static_cast<int>(first);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  // The cut that comes nearest to two halves.
+  // The cut closest to two halves.
   size_t cut = 1;
   double left = weights[0];
   while (cut + 1 < weights.size() && std::abs(2 * (left + weights[cut]) - total) <= std::abs(2 * left - total)) {
@@ -38,7 +38,7 @@ int Mixture::build(std::span<const double> weights, size_t first) {
   const double right = std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(cut), weights.end(), 0.0);
   const double fraction = std::ldexp(left / (left + right), 64);
   const auto node = static_cast<int>(nodes_.size());
-  // A weight so large that nothing is left for the other side rounds up to 2^64, which has no uint64.
+  // A weight so large that nothing remains for the other side rounds up to 2^64, which uint64 cannot represent.
   nodes_.push_back({fraction >= 0x1p64 ? ~0ull : static_cast<uint64_t>(fraction), 0, 0});
   const int left_child = build(weights.first(cut), first);
   const int right_child = build(weights.subspan(cut), first + cut);

@@ -1,4 +1,4 @@
-// Which of several sources a sample comes from.
+// Assigns each sample to one of several sources.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace kintsugi::samples {
 
-// Samples 0, 1, 2, ... are assigned to the sources in proportion to their weights, evenly: after any number n of
-// samples a source has had n times its share, give or take less than one per halving of the list (two sources: half a
-// sample). A tree halves the list of sources by weight; a node gives its left part the multiples of a fixed fraction,
-// rounded, so that the source of a sample and its number within that source are found by walking down the tree,
-// without a table.
+// Assigns samples 0, 1, 2, ... to the sources evenly in proportion to their weights: after any number n of samples, a
+// source has received n times its fraction, with an error below one per halving of the list (two sources: half a
+// sample). A tree halves the list of sources by weight; each node gives its left child the multiples of a fixed
+// fraction, rounded, so that walking down the tree finds the source of a sample and its index within the source without
+// a table.
 class Mixture {
  public:
-  // Weights are positive and finite; they need not add up to one.
+  // Weights are positive and finite; they need not sum to one.
   explicit Mixture(std::span<const double> weights);
 
   struct Place {
     size_t source;
-    uint64_t index;  // how many earlier samples come from the same source
+    uint64_t index;  // number of earlier samples from the same source
   };
   Place locate(uint64_t sample) const;
 
@@ -27,7 +27,7 @@ class Mixture {
 
  private:
   struct Node {
-    uint64_t left_fraction;  // of 2^64
+    uint64_t left_fraction;  // in units of 2^-64
     int left;                // a node, or a source as -1 - source
     int right;
   };

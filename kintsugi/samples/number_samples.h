@@ -1,4 +1,4 @@
-// Samples that are rows of a table: the first columns are features, the last the targets, or one class.
+// Samples that are rows of a table: the first columns are features, the last ones targets or a class.
 #pragma once
 
 #include <memory>

@@ -10,8 +10,8 @@ namespace kintsugi::samples {
 Permutation::Permutation(uint64_t size, uint64_t key) : size_(size) {
   base::require(size > 0 && size <= (1ull << 62), "data", "a permutation of {}", size);
   a_ = static_cast<uint64_t>(std::sqrt(static_cast<double>(size)));
-  while (a_ * a_ < size) ++a_;  // whatever the square root rounded to: any a with a * b >= size is right,
-  while (a_ > 1 && (a_ - 1) * (a_ - 1) >= size) --a_;  // and this one is the same on every machine
+  while (a_ * a_ < size) ++a_;  // regardless of rounding in the square root: any a with a * b >= size is valid,
+  while (a_ > 1 && (a_ - 1) * (a_ - 1) >= size) --a_;  // and this one is identical on every machine
   b_ = (size + a_ - 1) / a_;
   for (int round = 0; round < kRounds; ++round) keys_[round] = data::mix(key, static_cast<uint64_t>(round));
 }

@@ -1,4 +1,4 @@
-// A pseudo-random order of any number of things that takes no memory.
+// A pseudo-random permutation of any size in constant memory.
 #pragma once
 
 #include <array>
@@ -6,9 +6,9 @@
 
 namespace kintsugi::samples {
 
-// A bijection of [0, size), size >= 1, chosen by `key`: a Feistel network over pairs of digits (Luby and Rackoff 1988)
-// on a domain a x b just above `size`, applied until the result is inside again (Black and Rogaway 2002). The same on
-// every machine, and it must never change.
+// A bijection of [0, size), size >= 1, selected by `key`: a Feistel network over pairs of digits (Luby and Rackoff
+// 1988) on a domain a x b slightly above `size`, applied repeatedly until the result is in range (cycle walking, Black
+// and Rogaway 2002). Identical on every machine; must never change.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t key);

@@ -1,5 +1,5 @@
-// Which of the samples of a file is the n-th of a run: each once in an epoch, in an order of its own; or, for
-// evaluation, each once in the order of the file.
+// Maps the n-th sample of a run to a sample of a file: each once per epoch, in a different order each time; or, for
+// evaluation, each once in file order.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct SampleOrder {
   bool shuffled = false;
   uint64_t seed = 0;
 
-  // Sample n of `count`; not below `count` where the samples have ended.
+  // Index of sample n among `count`; >= `count` if the samples have ended.
   uint64_t operator()(uint64_t n, uint64_t count) const {
     if (!shuffled) return n;
     return Permutation(count, data::mix(seed, n / count))(n % count);

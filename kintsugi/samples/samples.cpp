@@ -22,7 +22,7 @@ bool is_masked(const config::Model& model) {
   return o == Objective::masked || o == Objective::masked_next;
 }
 
-// UserError for an id that marks samples and that the model has no row for.
+// Throws UserError for a special id of samples for which the model has no row.
 void require_marks(const Settings& s) {
   for (const auto& [key, id] :
        {std::pair{"first_token", s.data.first_token}, std::pair{"separator_token", s.data.separator_token}})
@@ -54,7 +54,7 @@ int32_t begin_of_samples(const Settings& s) {
   return static_cast<int32_t>(s.data.first_token);
 }
 
-// Windows of documents, so that pairs are cut within one.
+// Windows with document boundaries, so that pairs are cut within a document.
 SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
   return {.sequence = sequence,
           .seed = s.train.seed,
@@ -67,13 +67,13 @@ int64_t targets_of(const config::Model& model) {
   return config::objective(model) == Objective::numbers ? model.outputs : 0;
 }
 
-// The id of the one token that is called so, or -1.
+// The id of the single token with one of these names, or -1.
 int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     try {
       const std::vector<int32_t> ids = tokenizer.encode(name);
       if (ids.size() == 1 && tokenizer.decode(ids) == name) return ids[0];
-    } catch (const base::UserError&) {  // a tokenizer that lacks its characters
+    } catch (const base::UserError&) {  // the tokenizer lacks its characters
     }
   }
   return -1;
@@ -132,7 +132,7 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
                                                            .order = order});
 }
 
-// Packed where a document has the same positions wherever it begins.
+// Packed if a document has the same positions wherever it begins.
 std::unique_ptr<ConversationSamples> conversation_samples(const Settings& s, const DataFile& file, int64_t sequence,
                                                           const SampleOrder& order) {
   const std::string& too_long = s.data.long_conversations;

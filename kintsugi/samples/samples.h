@@ -1,4 +1,4 @@
-// The samples of a model from its data: what kind they are follows from its family and its objective.
+// Creates the samples of a model from its data; their kind depends on its family and objective.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace kintsugi::samples {
 
-// A file of data: tokens, with labels of its documents where the objective has them, a table of numbers, conversations,
-// or images with their classes.
+// A data file: tokens, with document labels if the objective has them, a table of numbers, conversations, or images
+// with classes.
 struct DataFile {
   std::shared_ptr<const data::TokenFile> tokens = {};
   std::shared_ptr<const data::NumberTable> numbers = {};
@@ -23,20 +23,20 @@ struct DataFile {
   double weight = 1.0;  // in a mixture
 };
 
-// The ids by which samples are marked, as far as the tokenizer has them.
+// The special ids used in samples, where the tokenizer has them.
 config::TokenizerIds ids_of(const text::Tokenizer& tokenizer);
 
-// What the labels of its images are.
+// The kind of its image labels.
 images::LabelKind label_kind(const config::Model& model);
 
-// Whether each sample has labels: a class, or numbers.
+// Whether each sample has a label: a class or numbers.
 bool has_labels(const config::Model& model);
 
-// Samples of training: they do not end. UserError for data that does not fit the model, and for several files where
-// samples are rows or documents.
+// Training samples, which do not end. Throws UserError for data that does not fit the model, and for several files
+// where samples are rows or documents.
 std::unique_ptr<SampleSource> training_samples(const config::Settings& settings, const std::vector<DataFile>& files);
 
-// All samples of a file, once. Of `sequence` tokens.
+// All samples of a file once, of `sequence` tokens.
 std::unique_ptr<FiniteSource> evaluation_samples(const config::Settings& settings, const DataFile& file,
                                                  int64_t sequence);
 

@@ -13,7 +13,7 @@ void SpreadSamples::fill(uint64_t first, const BatchView& batch) const {
   if (taken_ == all_) return source_.fill(first, batch);
   for_each_row(batch, parts(), [&](uint64_t row, const BatchView& view) {
     const uint64_t i = first + row;
-    // Behind the last there is nothing that counts, as in the source.
+    // Samples past the last are uncounted, as in the source.
     source_.fill(
         i < taken_ ? static_cast<uint64_t>(static_cast<unsigned __int128>(i) * all_ / taken_) : all_ + (i - taken_),
         view);

@@ -1,4 +1,4 @@
-// Some samples of a file, spread over the whole of it.
+// A subset of a file's samples, spaced evenly.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::samples {
 
-// Sample i of `taken` is sample i * all / taken of the source: the same ones each time, in every layout. With as many
-// as there are, it is the source.
+// Sample i of `taken` is sample i * all / taken of the source, independent of the layout. If `taken` equals the size of
+// the source, it is the source.
 class SpreadSamples : public FiniteSource {
  public:
   SpreadSamples(const FiniteSource& source, uint64_t taken);

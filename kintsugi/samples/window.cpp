@@ -8,9 +8,9 @@
 namespace kintsugi::samples {
 namespace {
 
-constexpr uint64_t kEnds = 64;  // ends of documents that are read together
+constexpr uint64_t kEnds = 64;  // document ends to read together
 
-// Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there, but
+// Positions of the row from `at` contain `count` tokens of the file from `first`: marks their documents' beginnings,
 // the first at `begin`.
 void mark_documents(const data::TokenFile& file, uint64_t first, size_t at, size_t count, size_t begin,
                     std::span<int32_t> starts, std::span<int32_t> labels) {

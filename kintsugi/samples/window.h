@@ -1,4 +1,4 @@
-// One sample cut from a token file.
+// Cuts a sample from a token file.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,20 @@
 namespace kintsugi::samples {
 
 struct WindowOptions {
-  bool wrap = false;               // the first token follows the last one; else positions past the end are padding
-  bool reset_at_document = false;  // documents are separate: starts are given, a document's last token predicts nothing
-  int64_t vocab_size = 0;          // ids are checked against it; 0: not checked
-  int32_t begin = -1;              // the id with which each sample begins, unless its first token is that; -1: none
+  bool wrap = false;               // the first token follows the last; otherwise positions past the end are padding
+  bool reset_at_document = false;  // separate documents: fill starts; a document's last token predicts nothing
+  int64_t vocab_size = 0;          // bound on ids; 0: not checked
+  int32_t begin = -1;              // id prepended to each sample unless its first token is equal; -1: none
 };
 
-// UserError unless the ids, those of the file from token `first` on, are in the vocabulary; size 0: not checked.
+// Throws UserError unless the ids, those of the file from token `first` on, are in the vocabulary; size 0: not checked.
 void check_ids(const data::TokenFile& file, uint64_t first, std::span<const int32_t> ids, int64_t vocab_size);
 
 // The parts of windows of `sequence` tokens; starts only if documents are separate.
 Parts parts_of_windows(int64_t sequence, bool reset_at_document);
 
-// Fills one row (tokens and labels have its length, starts may be absent) with the tokens from `start` on, behind
-// `begin`, which predicts the first of them. The last token of the file predicts nothing. Padding is token 0 with the
-// label kIgnored.
+// Fills one row (tokens and labels of its length, starts optional) with the tokens from `start` on, after `begin`,
+// which predicts the first of them. The file's last token predicts nothing. Padding is token 0 with the label kIgnored.
 void fill_window(const data::TokenFile& file, uint64_t start, const WindowOptions& options, const BatchView& row);
 
 }  // namespace kintsugi::samples
