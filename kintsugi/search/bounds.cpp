@@ -21,10 +21,10 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr size_t kKeptPrograms = 512;  // some 400 KB each
-constexpr size_t kKeptCosts = 1024;    // some 100 KB each, of several ranks of the data axis
+constexpr size_t kKeptPrograms = 512;  // about 400 KB each
+constexpr size_t kKeptCosts = 1024;    // about 100 KB each, for several data ranks
 
-// The part of states that a rank has at least.
+// The minimum part of states per rank.
 int64_t gradients_of(const Candidate& c, const UnitCost& u) {
   return u.gradients / (c.zero >= 2 ? c.shards() : 1);
 }
@@ -33,18 +33,18 @@ int64_t states_of(const Candidate& c, const UnitCost& u) {
   return u.weights / (c.zero >= 3 ? shards : 1) + gradients_of(c, u) + u.optimizer / (c.zero >= 1 ? shards : 1);
 }
 
-// What states and what is kept between passes need together. The accumulators of a step with one micro-batch take the
-// places of what is kept.
+// Memory of states and of what is kept between passes. With one micro-batch, accumulators reuse the memory of what is
+// kept.
 int64_t together(int64_t states, int64_t gradients, int64_t kept, int64_t micro_batches) {
   return states + (micro_batches > 1 ? kept : std::max<int64_t>(0, kept - gradients));
 }
 
-// The ranks that a state of the optimizer is split over.
+// The number of ranks that share an optimizer state.
 int64_t shared_by(const Candidate& c) {
   return c.zero >= 1 ? c.shards() : 1;
 }
 
-// Micro-batches of all chunks of a stage that are in flight at one time, at least.
+// Minimum number of micro-batches in flight over all chunks of a stage.
 int64_t in_flight(const Candidate& c, int stage, int64_t micro_batches) {
   return std::min<int64_t>(c.pipe - stage, micro_batches);
 }
@@ -76,11 +76,11 @@ Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices
 }
 
 // On p stages, where stage s takes x(s) seconds for each of m micro-batches, a step takes at least x(0) + ... + x(s-1)
-// + m x(s) for every s, with one chunk a stage and whole backward passes. If all of these are at most T, then x(s) is
-// at most T (1 - 1/m)^s / m, and the sum of all at most T (1 - (1 - 1/m)^p).
+// + m x(s) for every s, with one chunk per stage and unsplit backward passes. If all of these are at most T, then x(s)
+// is at most T (1 - 1/m)^s / m, and their sum at most T (1 - (1 - 1/m)^p).
 Bound Bounds::by_arithmetic(const Candidate& c) const {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
-  const double of_micro_batch = whole_.flops * c.micro_batch / (rate_ * c.tensor * c.context);  // of all stages
+  const double of_micro_batch = whole_.flops * c.micro_batch / (rate_ * c.tensor * c.context);  // over all stages
   const bool simple = c.chunks == 1 && !plan::schedule_named(c.schedule).split;
   const double seconds =
       simple ? of_micro_batch / (1 - std::pow(1 - 1 / micro, c.pipe)) : micro * of_micro_batch / c.pipe;
@@ -95,7 +95,7 @@ Bound Bounds::by_arithmetic(const Candidate& c) const {
 }
 
 std::shared_ptr<const FewLayers> Bounds::few_of(const Candidate& c) {
-  if (c.data == 1) return compiled(c);  // asked for once, as its costs are kept
+  if (c.data == 1) return compiled(c);  // requested once, since its costs are cached
   Replica key = replica_of(c);
   key.data = 2;
   few_.forget(kKeptPrograms, [](const Replica&) { return true; });
@@ -106,7 +106,7 @@ std::shared_ptr<const FewLayers> Bounds::compiled(const Candidate& c) const {
   try {
     return std::make_shared<const FewLayers>(few_layers(settings_, c));
   } catch (const base::UserError&) {
-    return nullptr;  // the model has no such layout
+    return nullptr;  // the model rejects the layout
   }
 }
 
@@ -118,7 +118,7 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
     try {
       return std::make_shared<const UnitCosts>(unit_costs(settings_, *few, c, cluster_, devices_));
     } catch (const base::UserError&) {
-      return nullptr;  // the cluster has no such layout
+      return nullptr;  // the cluster rejects the layout
     }
   });
 }
@@ -141,7 +141,7 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
   return chunks_.get(key, [&] { return made_chunks(c, micro, whole.data); });
 }
 
-// `replicas`: of the run, by which the stages are cut.
+// `replicas`: of the run, which determines how stages are cut.
 std::shared_ptr<const Bounds::Chunks> Bounds::made_chunks(const Candidate& c, int64_t micro, int64_t replicas) {
   std::shared_ptr<Chunks> chunks;
   if (const auto costs = costs_of(c)) {
@@ -151,14 +151,14 @@ std::shared_ptr<const Bounds::Chunks> Bounds::made_chunks(const Candidate& c, in
       const size_t first = chunk == 0 ? 0 : static_cast<size_t>(last[chunk - 1]) + 1,
                    end = static_cast<size_t>(last[chunk]) + 1;
       (*chunks)[chunk] = chunk_of(*costs, first, end);
-      // The two layers whose backward pass follows at once may stay in memory.
+      // Two layers whose backward pass follows at once may stay in memory.
       const bool follows = chunk + 1 == last.size() || micro == 1;
       for (size_t layer = std::max(first, end - std::min<size_t>(end, 2)); follows && layer < end; ++layer)
         for (auto bytes : {&UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight})
           (*chunks)[chunk].*bytes -= costs->units[layer].*bytes;
     }
   }
-  // What a chunk sends to the next is kept there, as what it received is here; the first receives nothing.
+  // What a chunk sends to the next is kept there, like what it received is kept here; the first receives nothing.
   if (chunks && chunks->size() > 1) {
     int64_t& carried = chunks->front().carried;
     carried = std::max<int64_t>(0, carried - message_bytes(c));
@@ -166,7 +166,7 @@ std::shared_ptr<const Bounds::Chunks> Bounds::made_chunks(const Candidate& c, in
   return chunks;
 }
 
-// Of the layers from `first` until before `end`.
+// For layers [first, end).
 UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) const {
   UnitCost all;
   PassRange range = {.embedding = first == 0, .head = end == costs.units.size()};
@@ -200,8 +200,8 @@ simulate::GroupShape Bounds::ring_shape(int64_t ranks, int64_t stride) {
   return found->second;
 }
 
-// Of a ring with nothing else on its links; none is faster. Ranks that have the same part of the model lie `tensor`
-// apart, those of data alone also `context`.
+// A ring on otherwise idle links, which is optimal. Ranks that have the same part of the model are `tensor` apart,
+// those of the data axis alone also times `context`.
 double Bounds::data_seconds(const Candidate& c, double bytes) {
   if (c.shards() == 1 || bytes == 0) return 0;
   const int64_t least = c.data > 1 ? c.data : c.shards();
@@ -213,7 +213,7 @@ double Bounds::data_seconds(const Candidate& c, double bytes) {
   return c.data == 1 ? of_all : std::min(of_all, seconds(c.data, int64_t{c.tensor} * c.context));
 }
 
-// What a stage sends to the next of a micro-batch.
+// Bytes that a stage sends to the next per micro-batch.
 int64_t Bounds::message_bytes(const Candidate& c) const {
   const int64_t parts = int64_t{c.context} * c.tensor,
                 size = tensor::size_of(tensor::dtype_from(settings_.train.dtype));
@@ -228,8 +228,8 @@ double Bounds::message_seconds(const Candidate& c) const {
       .total();
 }
 
-// What is moved in a step, one after another: over the data axis for each micro-batch, where ZeRO splits gradients or
-// weights, and to the file.
+// Communication of a step, one after another: over the data axis per micro-batch, if ZeRO shards gradients or weights,
+// and to the file.
 double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
@@ -259,22 +259,22 @@ std::optional<Bound> Bounds::by_replica(const Candidate& c) {
   return by_chunks(c, plain);
 }
 
-// A cluster need not say how fast its storage is where nothing goes there.
+// A cluster need not specify its storage bandwidth if storage is not used.
 double Bounds::file_seconds(double bytes) const {
   return bytes == 0 ? 0 : simulate::copy_time(cluster_, devices_, bytes).seconds;
 }
 
-// What a pass takes longer than that, since it waits for all that it stores and fetches.
+// Time by which a pass is extended, since it waits for everything that it stores and fetches.
 double Bounds::file_wait(double bytes, double seconds) const {
   return std::max(0.0, file_seconds(bytes) - seconds);
 }
 
-// At most: where devices take turns on cores, a stage may have those of others.
+// Upper bound: if devices share cores, a stage may use those of others.
 double Bounds::faster(const Candidate& c) const {
   return c.pipe > 1 ? cluster_.device.turns : 1;
 }
 
-// With the layers of another candidate, which take no longer, without what goes over the data axis.
+// Uses the layers of another candidate, which take no longer, without communication over the data axis.
 std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like) {
   const auto found = chunks_of(like, true);
   if (!found) return std::nullopt;
@@ -284,11 +284,11 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   const int64_t micro = micro_batches(settings_, c);
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
-  const bool same_cut = c.recompute == like.recompute;  // else stages may have other layers
+  const bool same_cut = c.recompute == like.recompute;  // otherwise stages may have other layers
   const bool keeps_all = same_cut && !c.offload.activations;
   Bound bound;
   int64_t states_of_all = 0;
-  double lead = 0, drain = 0;  // of the stages before
+  double lead = 0, drain = 0;  // of the previous stages
   for (int stage = 0; stage < c.pipe; ++stage) {
     double busy = 0, update = 0;
     int64_t states = 0, gradients = 0, kept = 0, least = chunks[static_cast<size_t>(stage)].carried,
@@ -309,10 +309,10 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
       beside = std::min(beside, u.beside);
     }
     if (keeps_all) kept = in_flight(c, stage, micro) * least * c.chunks;
-    // Of a backward pass that follows where no more is in flight, and adds to accumulators.
+    // For a backward pass that follows when no more are in flight, and accumulates.
     if (keeps_all && !split && micro > c.pipe - stage) kept += beside;
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
-    const double after = drain - file_wait(first.file_backward, first.backward);  // which may be behind its result
+    const double after = drain - file_wait(first.file_backward, first.backward);  // may come after its result
     bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? after : 0));
     states_of_all += states;
     if (same_cut) bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
@@ -335,7 +335,7 @@ std::optional<Bound> Bounds::by_files(const Candidate& c) {
   return by_tasks(c, c);
 }
 
-// With the chunks of another candidate, which take no longer.
+// Uses the chunks of another candidate, which take no longer.
 std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like) {
   const auto found = chunks_of(like);
   if (!found) return std::nullopt;
@@ -357,7 +357,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     if (t.work == Work::weight) return weight_of(unit(t), place);
     return backward_of(unit(t), place) + (schedule.split ? 0 : weight_of(unit(t), place));
   };
-  // Somewhere in the pass, before it needs what another stage sends or after its result.
+  // Anywhere in the pass, before it needs what another stage sends or after its result.
   const auto waits = [&](const Task& t) {
     const UnitCost& u = unit(t);
     return file_wait(t.work == Work::forward    ? u.file_forward
@@ -385,7 +385,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     UnitCost all;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
     if (c.offload.optimizer) all.optimizer = 0;
-    double end = spans.back().end;  // of passes, and of the sums that they have started for the step
+    double end = spans.back().end;  // of passes, and of the step's reductions that they have started
     int64_t carried = 0, most = 0;
     for (size_t at = 0; at < tasks.size(); ++at) {
       const Task& t = tasks[at];
@@ -394,11 +394,11 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work == Work::weight) carried -= unit(t).for_weight;
       if (t.work != Work::backward) continue;
-      if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators
+      if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first overwrites accumulators
       most = std::max(most, carried += unit(t).for_weight - unit(t).carried);
     }
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
-    // The update fetches the optimizer's state and stores what it has made of it.
+    // The update fetches the optimizer states and stores the new ones.
     const double file = file_seconds(all.file_step / shared);
     bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),
                               spans.back().end + file, transfers(c, chunks, stage)});

@@ -29,7 +29,7 @@ std::vector<int64_t> divisors(int64_t n) {
   return list;
 }
 
-// Samples of a pass: powers of two, and what the run has.
+// Samples per pass: powers of two, and the run's own.
 std::vector<int64_t> micro_batch_sizes(const Settings& s, int64_t share) {
   std::vector<int64_t> list;
   for (int64_t n = 1; n <= kLargestMicroBatch; n *= 2) list.push_back(n);
@@ -51,7 +51,7 @@ struct Timing {
   int64_t chunks = 1;
 };
 
-// Schedules in which work waits less, or as much with less memory, than in another are the ones that are looked at.
+// Only schedules that no other dominates in waiting time and memory.
 std::vector<Timing> timings(const Settings& s, int64_t pipe, int64_t micro_batches) {
   if (pipe == 1) return {{"1f1b", 1}};
   std::vector<Timing> list = {{"1f1b", 1}, {"zero_bubble", 1}};
@@ -107,7 +107,7 @@ Settings settings_of(const Settings& settings, const Candidate& c) {
   p.tensor = c.tensor;
   p.context = c.context;
   p.pipe = c.pipe;
-  p.expert = 1;  // no candidate divides experts
+  p.expert = 1;  // no candidate splits experts
   p.ranks = config::ranks_of(p);
   p.zero = c.zero;
   p.shard_group = 0;
@@ -120,7 +120,7 @@ Settings settings_of(const Settings& settings, const Candidate& c) {
   p.recompute = name_of(c.recompute);
   p.recompute_every = 1;
   p.offload = name_of(c.offload);
-  if (p.ranks > 1) p.threads = 1;  // workspaces are for each thread
+  if (p.ranks > 1) p.threads = 1;  // workspaces are per thread
   s.train.micro_batch = c.micro_batch;
   return s;
 }

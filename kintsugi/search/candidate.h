@@ -1,4 +1,4 @@
-// What a search varies of a run: its layout on the devices, and how often and when each of them computes.
+// The variables of a search: the layout of a run on the devices, its schedule and its micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace kintsugi::search {
 
-// The values of the keys of the same names. ZeRO splits over data and context together; with tensor, the sequence is
-// split too.
+// Values of the keys of the same names. ZeRO shards over data and context together; tensor also splits the sequence.
 struct Candidate {
   int32_t data = 1, tensor = 1, context = 1, pipe = 1;
   int32_t zero = 0;
@@ -22,28 +21,29 @@ struct Candidate {
   config::Recomputed recompute = config::Recomputed::nothing;
   config::Offloaded offload = {};
 
-  int64_t shards() const { return int64_t{data} * context; }  // of a state that ZeRO splits
+  int64_t shards() const { return int64_t{data} * context; }  // of a state that ZeRO shards
 };
 
 struct Space {
   int64_t devices = 1;
-  bool offload = false;  // each layout is followed by the same with offload to files, in kOffloads ways
+  bool offload = false;  // each layout is followed by its kOffloads variants with offload to files
 };
 constexpr size_t kOffloads = 3;
 
-// Every candidate that the numbers of the settings allow: the axes multiply to the devices; data and micro_batch divide
-// the batch; the schedule allows the micro-batches and has a layer for each chunk. The model may refuse one still.
+// Every candidate that the numbers of the settings permit: the axes multiply to the devices; data and micro_batch
+// divide the batch; the schedule supports the micro-batches and has a layer for each chunk. The model may still reject
+// one.
 std::vector<Candidate> candidates(const config::Settings& settings, const Space& space);
 
-// The run in this layout. Other keys are as given, but for rules and orders that would contradict it.
+// The settings with this layout. Other keys are unchanged, except for rules and orders that would contradict it.
 config::Settings settings_of(const config::Settings& settings, const Candidate& candidate);
 
 int64_t micro_batches(const config::Settings& settings, const Candidate& candidate);
 
-// "data 4, tensor 2, pipe 2 interleaved x2, zero 1, micro_batch 2, recompute full": what is not the default.
+// "data 4, tensor 2, pipe 2 interleaved x2, zero 1, micro_batch 2, recompute full": values other than defaults.
 std::string in_words(const Candidate& candidate);
 
-// The lines of [train] and [parallel] to paste.
+// The lines of [train] and [parallel], for pasting.
 std::string as_toml(const Candidate& candidate);
 
 }  // namespace kintsugi::search

@@ -1,4 +1,4 @@
-// The seconds of a stage that runs kernels, and of transfers that nothing else disturbs.
+// Time on a stage that runs kernels, with transfers that nothing else disturbs.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class Clock {
 
   // Kernels are slower while bytes flow.
   void run(double seconds);
-  // Those of a queue run one after another. Returns when it is done.
+  // Transfers of a queue run one after another. Returns the completion time.
   double transfer(int queue, const simulate::TransferTime& time);
 
  private:
@@ -27,7 +27,7 @@ class Clock {
 
   double node_, network_;
   std::vector<Flow> flows_;
-  std::vector<double> free_;  // when a queue is
+  std::vector<double> free_;  // [queue]: when it becomes free
 };
 
 }  // namespace kintsugi::search

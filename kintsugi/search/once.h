@@ -1,4 +1,4 @@
-// Values by key, each made by one thread while others that ask for it wait.
+// A cache of values by key, each computed by one thread while others that request it wait.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@ class Once {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  // The value that was kept, or else make()'s. `make` returns a Pointer; what it throws is not kept.
+  // The cached value, or else make()'s. `make` returns a Pointer; exceptions are not cached.
   template <typename Make>
   Pointer get(const Key& key, Make&& make) {
     std::unique_lock lock(mutex_);
@@ -38,7 +38,7 @@ class Once {
     return value;
   }
 
-  // Forgets those whose keys `is_old` names if there are that many values.
+  // If there are at least `most` values, evicts those whose keys satisfy `is_old`.
   template <typename IsOld>
   void forget(size_t most, IsOld&& is_old) {
     const std::scoped_lock lock(mutex_);

@@ -54,7 +54,8 @@ std::vector<Step> Steps::of(const program::Body& body) {
   return steps;
 }
 
-// What makes a value that another layer takes up later, or waits for it, and what takes up that of the layer beside it.
+// Finds what produces a value that another layer consumes later, or waits for it, and what consumes that of the
+// adjacent layer.
 Steps::Handed Steps::handed_on(const program::Body& body) const {
   std::map<program::BufferId, std::vector<const Instruction*>> makers;
   Handed found;
@@ -87,14 +88,14 @@ bool Steps::is_of_states(const Instruction& i) const {
   return std::ranges::any_of(i.ins, [&](program::BufferId b) { return p_.buffer(b).type.shape.has(tensor::kFlat); });
 }
 
-// The batch grows with the axis, so that a rank has as much of it.
+// The batch grows with the axis, so that a rank's share is constant.
 bool Steps::is_shard(program::BufferId b) const {
   return std::ranges::any_of(p_.buffer(b).layout.splits(), [&](const mesh::Split& split) {
     return split.dim != "batch" && std::ranges::any_of(split.factors, [&](mesh::Factor f) { return is_data(f); });
   });
 }
 
-// Alone on its links. What goes over the data axis, over as many ranks as the run has there.
+// Without contention; communication over the data axis with as many ranks as the run has.
 simulate::TransferTime Steps::transfer(const Instruction& i, const program::Queue& queue) const {
   const std::vector<int> members = program::members(p_.mesh, queue, 0);
   double bytes = i.cost.wire_bytes;
@@ -114,7 +115,7 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
     : kinds_(kinds), queues_(queues), blocks_(static_cast<size_t>(kinds)) {
   constexpr size_t kNowhere = static_cast<size_t>(-1);
   const int layers = 3 * kinds;
-  std::vector<size_t> begins(static_cast<size_t>(layers), kNowhere);  // of the kernels of each layer
+  std::vector<size_t> begins(static_cast<size_t>(layers), kNowhere);  // [layer]: of its kernels
   for (size_t at = 0; at < list.size(); ++at) {
     const Step& s = list[at];
     if (s.kind != Step::Kind::kernel || s.layer < 0 || s.layer >= layers) continue;
@@ -125,10 +126,10 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
   if (!ascending_) std::ranges::reverse(begins);
   base::require(std::ranges::is_sorted(begins) && begins.back() != kNowhere, "search",
                 "the layers of a pass do not follow one another");
-  const auto position = [&](int layer) { return ascending_ ? layer : layers - 1 - layer; };  // in the order of the pass
-  // Of the same collectives of different layers.
+  const auto position = [&](int layer) { return ascending_ ? layer : layers - 1 - layer; };  // in pass order
+  // Identifies the same collectives of different layers.
   std::map<std::tuple<int, double, double, int>, int> known;
-  std::map<std::tuple<int, int, double, double>, int> number;  // of such collectives of a layer
+  std::map<std::tuple<int, int, double, double>, int> number;  // number of such collectives of a layer
   std::map<int, int> events;
   const auto event_of = [&](const Step& s) {
     if (s.kind == Step::Kind::kernel) return -1;
@@ -152,7 +153,7 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
     if (here < 0 && s.over_data && s.kind == Step::Kind::start && position(s.layer) == 0)
       pieces_.push_back({s, Piece::Of::first_layer, Piece::Place::front, event});
     int beside = position(s.layer) - here, block = here;
-    // A gather that was moved to where the layer before begins.
+    // A gather that was moved to the beginning of the previous layer.
     if (s.kind == Step::Kind::start && beside == 2) --beside, ++block;
     if (block < kinds || block >= 2 * kinds || std::abs(beside) > 1) continue;
     const int kind = position(block) % kinds;
@@ -164,11 +165,11 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
 PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range, bool late) const {
   const int layers = static_cast<int>(range.kinds.size());
   Clock clock(cluster, queues_);
-  // By layer in the order of the pass, between two that stand for the embedding and the head.
+  // [layer in pass order], between two entries for the embedding and the head.
   std::vector<double> ends(static_cast<size_t>((layers + 2) * events_), 0);
-  double last = 0;    // the end of all transfers that the pass awaits
-  double sums = 0;    // of the others
-  double result = 0;  // when the last layer has made what another takes up
+  double last = 0;    // end of all transfers that the pass awaits
+  double sums = 0;    // end of the others
+  double result = 0;  // when the last layer has produced what another consumes
   const auto run = [&](const Step& s, int place, int event) {
     double* end = event < 0 ? nullptr : &ends[static_cast<size_t>((place + 1) * events_ + event)];
     if (late) {
@@ -207,7 +208,7 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
     if (place == 0) run_pieces(Piece::Place::first, false);
     if (place == layers - 1) run_pieces(Piece::Place::last, false);
   }
-  // What follows the last layer where another would.
+  // What would belong to another layer after the last.
   const int next = (kind_at(layers - 1) + (ascending_ ? 1 : kinds_ - 1)) % kinds_;
   for (const Placed& p : blocks_[static_cast<size_t>(next)])
     if (p.beside == -1) run(p.step, layers - 1, p.event);

@@ -1,8 +1,8 @@
-// The seconds of a pass over any number of layers, from a compiled run of very few: what stands between others there is
-// put together so often.
+// Time of a pass over any number of layers, extrapolated from a compiled run of very few: the steps of an inner layer
+// are repeated.
 //
-// Less than the pass of the whole run takes: what only its first or last layer does is left out, and so is all that
-// comes from outside the stage.
+// A lower bound of the pass of the whole run: work of only the first or last layer is omitted, and so is everything
+// that comes from outside the stage.
 #pragma once
 
 #include <cstdint>
@@ -21,36 +21,35 @@ namespace kintsugi::search {
 struct Step {
   enum class Kind : uint8_t { kernel, start, wait };
   Kind kind = Kind::kernel;
-  bool over_data = false;  // what goes over the data axis, or of states over the context axis alone
+  bool over_data = false;  // communication over the data axis, or of states over the context axis only
   bool of_step = false;    // a start that another body awaits, before the update
-  bool hands_on = false;   // makes what another layer takes up
-  bool takes_up = false;   // reads what the layer beside it made in the same pass
-  int layer = 0;           // the embedding's is -1, the head's is behind the last
+  bool hands_on = false;   // produces what another layer consumes
+  bool takes_up = false;   // consumes what the adjacent layer produced in the same pass
+  int layer = 0;           // the embedding is -1, the head follows the last
   double seconds = 0;      // of a kernel
   simulate::TransferTime transfer = {};
   int queue = -1;
   int event = -1;
-  const program::Instruction* instruction = nullptr;  // of the program
+  const program::Instruction* instruction = nullptr;  // in the program
 };
 
-// The steps of a program that was compiled for at most two ranks of the data axis, as they are in a candidate with
-// more.
+// The steps of a program compiled for at most two ranks of the data axis, as they are in a candidate with more.
 class Steps {
  public:
-  // `slowest`: by which the kernels of all wait for those of the slowest device. All outlive it.
+  // `slowest`: factor by which all kernels wait for those of the slowest device. The arguments must outlive it.
   Steps(const program::Program& p, const simulate::Cluster& cluster, double slowest, const Candidate& candidate);
 
-  // Copies to files, and what takes no time, are left out.
+  // Omits copies to files, and instructions that take no time.
   std::vector<Step> of(const program::Body& body);
-  // Of a kernel, in the program as it is.
+  // Of a kernel, in the program as compiled.
   double seconds(const simulate::Arranged& a) const { return costs_.of(p_, a).seconds * slowest_; }
   int queues() const { return static_cast<int>(queues_.size()); }
 
-  // Whether ranks of the data axis hold parts of it, which are smaller where there are more of them.
+  // Whether it is sharded over the data axis, and thus smaller with more ranks.
   bool is_shard(program::BufferId b) const;
 
  private:
-  // Instructions that make what others take up, and those that do.
+  // Instructions that produce what other layers consume, and the consumers.
   struct Handed {
     std::set<const program::Instruction*> from, to;
   };
@@ -68,34 +67,34 @@ class Steps {
   std::map<program::Queue, int> queues_;
 };
 
-// Of the layers that a pass goes through.
+// The layers of a pass.
 struct PassRange {
-  std::vector<int> kinds = {};  // of the layers, in their order in the model
+  std::vector<int> kinds = {};  // of the layers, in model order
   bool embedding = false, head = false;
 };
 
-// result: until the last of the layers has made what the next stage takes up. sums: from its end until that of the sums
-// that it has started for the step.
+// result: until the last layer has produced what the next stage consumes. sums: from its end to that of the step's
+// reductions that it has started.
 struct PassSeconds {
   double all = 0, result = 0, sums = 0;
 };
 
 class PassTimes {
  public:
-  // `list`: the steps of a pass over three layers of each kind, in the order of the kinds, three times.
+  // `list`: the steps of a pass over three layers of each kind, with the sequence of kinds repeated three times.
   PassTimes(const std::vector<Step>& list, int kinds, int queues);
 
-  // `late`: from when what another stage sends comes, all being done that does not need it.
+  // `late`: measures from the arrival of what another stage sends, with everything done that does not depend on it.
   PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range, bool late = false) const;
 
  private:
-  // A step of a layer between others, or of one beside it.
+  // A step of an inner layer, or of one adjacent to it.
   struct Placed {
     Step step;
-    int beside = 0;  // the layer before in the order of the pass: -1; itself; the next: 1
-    int event = -1;  // the same for the same collective of any layer
+    int beside = 0;  // the previous layer in pass order: -1; the layer itself: 0; the next: 1
+    int event = -1;  // equal for the same collective of any layer
   };
-  // Of the embedding or the head, or what is gathered for the first layer of the pass, which begins before it.
+  // A step of the embedding or the head, or a gather for the first layer of the pass, which begins before it.
   struct Piece {
     enum class Of : uint8_t { embedding, head, first_layer };
     enum class Place : uint8_t { front, first, last };  // before all layers, or with one of them
@@ -107,7 +106,7 @@ class PassTimes {
 
   int kinds_ = 1, queues_ = 0, events_ = 0;
   bool ascending_ = true;
-  std::vector<std::vector<Placed>> blocks_;  // by kind
+  std::vector<std::vector<Placed>> blocks_;  // [kind]
   std::vector<Piece> pieces_;
 };
 

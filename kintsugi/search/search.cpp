@@ -24,10 +24,9 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr int64_t kMostTimes = 8;  // the devices that were asked for
+constexpr int64_t kMostTimes = 8;  // multiple of the devices requested
 
-// How closely a candidate is bounded.
-// timed: its time is known; tried: its memory too.
+// How closely a candidate is bounded. timed: its time is known; tried: also its memory.
 enum class Level : uint8_t { arithmetic, layers, replica, schedule, files, timed, tried };
 
 struct Entry {
@@ -36,7 +35,7 @@ struct Entry {
   Level level = Level::arithmetic;
   uint32_t index = 0;
 
-  // The least bound is on top; of equal ones the first.
+  // The least bound is on top; ties go to the first.
   bool operator<(const Entry& other) const { return std::tie(seconds, index) > std::tie(other.seconds, other.index); }
 };
 
@@ -44,7 +43,7 @@ bool is_faster(const Tried& a, const Tried& b) {
   return a.time.seconds < b.time.seconds;
 }
 
-// Calls f(0) to f(n - 1) on so many threads.
+// Calls f(0) to f(n - 1) on that many threads.
 void for_each_in_parallel(size_t n, int threads, const std::function<void(size_t)>& f) {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failures(n);
@@ -96,19 +95,19 @@ class Searcher {
     return found;
   }
 
-  // Whether the least need of all candidates does.
+  // Whether the candidate that needs the least memory fits.
   bool fits() {
     const auto least = smallest(kBoundedForMore);
     return least && least->bytes <= options_.limit;
   }
 
  private:
-  // The first n of those that fit into so many bytes.
+  // The first n candidates that fit into that many bytes.
   std::vector<Tried> fastest(int64_t limit, size_t n) {
     std::priority_queue<Entry> queue;
     for (const Entry& e : bounded_)
       if (is_open(e, limit)) queue.push(e);
-    std::vector<Entry> ready;  // bounded as closely as can be
+    std::vector<Entry> ready;  // bounded as closely as possible
     std::vector<Tried> best;
     const auto last = [&] { return best.size() < n ? kRefused : best.back().time.seconds; };
     const auto take = [&](const Entry& e) {
@@ -129,7 +128,7 @@ class Searcher {
     for (;;) {
       std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
       std::vector<Entry> next;
-      // What was bounded as closely as can be is compiled when nothing else may be faster, or if time runs out.
+      // Fully bounded candidates are compiled once nothing else may be faster, or if time runs out.
       const double compiled = ready.empty() ? last() : std::ranges::min(ready, {}, &Entry::seconds).seconds;
       while (!queue.empty() && next.size() < kTogether && queue.top().seconds <= std::min(compiled, last()) &&
              (ready.empty() || !is_late(kPartForBounds))) {
@@ -163,8 +162,8 @@ class Searcher {
     return best;
   }
 
-  // How many of `ready`, in the order of their bounds, are looked at whatever comes out: those up to the n-th of all
-  // times and bounds that are known, since the n-th of all times is not below it.
+  // The number of `ready` candidates, in bound order, that must be considered in any case: those up to the n-th of all
+  // known times and bounds, which the n-th of all times cannot be below.
   static size_t certain(const std::vector<Tried>& best, const std::vector<Entry>& ready,
                         const std::priority_queue<Entry>& queue, size_t n) {
     std::vector<double> known;
@@ -176,7 +175,7 @@ class Searcher {
     return static_cast<size_t>(std::ranges::count_if(ready, [&](const Entry& e) { return e.seconds <= least; }));
   }
 
-  // First one of those whose bounds need the same few layers compiled, so that threads do not wait for each other.
+  // Starts with one candidate per set of few layers to compile, so that threads do not wait for each other.
   std::vector<size_t> order_of_work(const std::vector<Entry>& entries) const {
     const auto compiled_for = [&](const Entry& e) {
       Replica few = replica_of(all_[e.index]);
@@ -200,7 +199,7 @@ class Searcher {
     return first;
   }
 
-  // Whether a candidate may be among those that fit: one with offload only if it is not enough without.
+  // Whether a candidate may be among those that fit: with offload only if it does not fit without.
   bool is_open(const Entry& e, int64_t limit) const {
     const bool needed = !offloads(e.index) || is_too_large(bounded_[without(e.index)], limit);
     return e.bytes <= limit && !refused(e) && needed;
@@ -216,7 +215,7 @@ class Searcher {
       if (is_open(bounded_[index + o], limit)) queue.push(bounded_[index + o]);
   }
 
-  // What candidates have in common that are about as far above their bounds.
+  // Properties shared by candidates that are about as far above their bounds.
   using Likeness = std::tuple<int32_t, bool, bool, bool, bool>;
   Likeness likeness(uint32_t index) const {
     const Candidate& c = all_[index];
@@ -237,7 +236,7 @@ class Searcher {
 
   static bool refused(const Entry& e) { return e.seconds == kRefused; }
 
-  // The next level. What is refused gets a time that nothing takes.
+  // Advances to the next level. Invalid layouts get an infinite time.
   Entry closer(Entry e) {
     const Candidate& c = all_[e.index];
     if (e.level == Level::files) {
@@ -284,7 +283,8 @@ class Searcher {
     return n;
   }
 
-  // The least need: in the order of their bounds, until no bound is below the least found, or so many were made closer.
+  // The candidate that needs the least memory: in bound order, until no bound is below the least found, or `bounded`
+  // candidates have been refined.
   std::optional<Tried> smallest(int bounded) {
     std::optional<Tried> least;
     const auto more = [](const Entry& a, const Entry& b) {
@@ -304,7 +304,7 @@ class Searcher {
         keep();
         continue;
       }
-      // Once that many have been bounded more closely, the next is followed to its end, so that one is found.
+      // Once that many have been refined, the next one is followed to its end, so that one is found.
       const bool follow = e.level < Level::files && --bounded < 0;
       if (follow && (least || follows++ >= kMostFollowed)) continue;
       if (e.level == Level::files) ++tries;
@@ -335,7 +335,7 @@ class Searcher {
 
   static constexpr double kRefused = 1e301;
   static constexpr size_t kTogether = 64;
-  static constexpr size_t kMostCertain = 4;      // at one time, for each thread
+  static constexpr size_t kMostCertain = 4;      // at one time, per thread
   static constexpr double kPartForBounds = 0.6;  // of the time
   static constexpr double kLess = 7.0 / 8;
   static constexpr int kMostTries = 24, kMostFollowed = 64, kBoundedForLeast = 1000, kBoundedForMore = 600;
@@ -345,11 +345,11 @@ class Searcher {
   const Options& options_;
   Bounds bounds_;
   const std::vector<Candidate> all_;
-  std::vector<Entry> bounded_;  // by candidate
+  std::vector<Entry> bounded_;  // [candidate]
   std::map<Likeness, std::vector<double>> ratios_;
-  std::mutex mutex_;                      // of the two that follow
-  std::map<uint32_t, Tried> tried_;       // by candidate
-  std::map<uint32_t, double> scheduled_;  // bounds of those that were tried
+  std::mutex mutex_;                      // guards the next two
+  std::map<uint32_t, Tried> tried_;       // [candidate]
+  std::map<uint32_t, double> scheduled_;  // bounds of those tried
   double left_ = kRefused;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };

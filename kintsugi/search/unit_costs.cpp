@@ -28,10 +28,10 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr int kCopiesOfKind = 3;  // a layer at the beginning, one between others and one at the end
-constexpr int kMicroBatches = 3;  // the first, one between others and the last
+constexpr int kCopiesOfKind = 3;  // one at the beginning, one inside and one at the end
+constexpr int kMicroBatches = 3;  // the first, an inner one and the last
 
-// Layers that differ in what they compute.
+// Layers that compute different things.
 struct LayerKind {
   bool window = false, rotary = false;
 
@@ -49,7 +49,7 @@ std::vector<LayerKind> kinds_of(const config::Model& model) {
   return kinds;
 }
 
-// The run on one replica of one stage (two, if the run has more than one), of a few layers of each kind.
+// The run on one replica of one stage (two replicas, if the run has several), with a few layers of each kind.
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
   one.pipe = one.chunks = 1;
@@ -70,10 +70,10 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
   return s;
 }
 
-// Seconds and bytes by layer, the embedding's at 0 and the head's behind the last layer.
+// Seconds and bytes per layer; index 0 is the embedding, and the head follows the last layer.
 class Measured {
  public:
-  // `kinds`: of layers, each of which the program has so often.
+  // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times.
   Measured(const Program& p, size_t kinds, const Cluster& cluster, double slowest, const Candidate& c)
       : p_(p),
         kinds_(kinds),
@@ -89,7 +89,7 @@ class Measured {
     add_read_again();
     if (!candidate_.offload.activations) {
       add_carried();
-      // Gradients that ranks of the context axis alone sum in each pass are there for less long in some runs.
+      // Gradients that only ranks of the context axis reduce in each pass are live for less time in some runs.
       if (candidate_.data > 1 || shards() == 1 || candidate_.zero < 2) add_beside();
     }
     return std::move(units_);
@@ -105,7 +105,7 @@ class Measured {
     return most;
   }
 
-  // Attention too: what the peak of products limits.
+  // Includes attention: kernels limited by the matmul peak.
   static bool is_product(const Instruction& i) {
     return i.kind == Kind::compute && (i.kernel == "contract" || i.kernel == "grouped" ||
                                        i.kernel.starts_with("attention") || i.kernel.starts_with("head"));
@@ -113,11 +113,11 @@ class Measured {
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
-  // By layer, without what goes over the data axis, or of states over the context axis.
+  // [layer], without communication over the data axis, or of states over the context axis.
   std::vector<double> by_unit(const std::vector<Step>& list) const {
     std::vector<double> seconds(units_.size(), 0);
     Clock clock(cluster_, steps_.queues());
-    std::map<int, double> ends;  // of events
+    std::map<int, double> ends;  // [event]
     for (const Step& s : list) {
       if (s.over_data) continue;
       const double begin = clock.now;
@@ -135,7 +135,7 @@ class Measured {
 
   struct Timed {
     std::vector<Step> steps;
-    std::vector<double> seconds;  // by unit
+    std::vector<double> seconds;  // [unit]
   };
   const Timed& timed(int body) {
     const auto [found, is_new] = timed_.try_emplace(body);
@@ -165,7 +165,7 @@ class Measured {
     to(program::Work::weight, first, &UnitCost::first_weight);
     to(program::Work::weight, last, &UnitCost::last_weight);
     if (body.does(program::Work::update)) {
-      // The kernels alone: what ranks send to each other then depends on the data axis.
+      // Kernels only: communication between ranks depends on the data axis.
       for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front()))
         if (a.instruction->kind == Kind::compute)
           units_[unit(a.instruction->layer)].update += steps_.seconds(a) * static_cast<double>(shards());
@@ -189,10 +189,11 @@ class Measured {
                                                 : &UnitCost::file_weight;
   }
 
-  // One after another, on the queue that takes longest. What is sent of a layer was made by its kernels.
+  // One after another, on the queue that takes longest. The layer of a transfer is that of the kernel that produced its
+  // input.
   void add_update_transfers(const program::Body& update) {
-    std::map<BufferId, int> layer_of;                         // by what its kernels made
-    std::map<int, std::vector<std::pair<int, double>>> sent;  // by queue: layer and seconds
+    std::map<BufferId, int> layer_of;                         // [value produced by its kernels]
+    std::map<int, std::vector<std::pair<int, double>>> sent;  // [queue]: layer and seconds
     for (const Step& s : steps_.of(update)) {
       if (s.kind == Step::Kind::kernel)
         for (const BufferId b : s.instruction->outs) layer_of[p_.root(b)] = s.layer;
@@ -210,7 +211,7 @@ class Measured {
     for (const auto& [layer, s] : longest->second) units_[unit(layer)].update_transfers += s;
   }
 
-  // Ranks of the program among which ZeRO splits states.
+  // Number of ranks of the program over which ZeRO shards states.
   int64_t shards() const {
     return candidate_.zero > 0 ? int64_t{std::min(candidate_.data, 2)} * candidate_.context : 1;
   }
@@ -231,7 +232,7 @@ class Measured {
   }
 
   void add_read_again() {
-    std::map<BufferId, const program::StateInfo*> weights;  // by root
+    std::map<BufferId, const program::StateInfo*> weights;  // [root]
     for (const program::StateInfo& s : p_.states)
       if (s.kind == program::StateKind::weight) weights[p_.root(s.buffer)] = &s;
     std::set<BufferId> seen;
@@ -243,8 +244,8 @@ class Measured {
               units_[unit(found->second->layer)].read_again += p_.buffer(b).bytes();
   }
 
-  // Values that a forward pass makes and a later pass of the same micro-batch reads, and those that a pass of weights
-  // does.
+  // Values that a forward pass produces and a later pass of the same micro-batch reads, and those that a weight pass
+  // reads.
   void add_carried() {
     using program::Work;
     add_carried({Work::forward}, {Work::backward, Work::weight}, &UnitCost::carried);
@@ -252,7 +253,7 @@ class Measured {
   }
   void add_carried(const std::vector<program::Work>& makers, const std::vector<program::Work>& readers,
                    int64_t UnitCost::*bytes) {
-    std::map<BufferId, const Instruction*> made, read;  // the first that do, by root
+    std::map<BufferId, const Instruction*> made, read;  // [root]: the first instruction that does
     for (const program::Body& body : p_.bodies) {
       const auto does = [&](program::Work work) { return body.does(work); };
       for (const Instruction& i : body.instructions) {
@@ -262,8 +263,7 @@ class Measured {
           for (const BufferId b : i.ins) read.try_emplace(p_.root(b), &i);
       }
     }
-    // A gradient that the layer behind has made is kept for the weights of this one, also where that is of another
-    // stage.
+    // A gradient produced by the next layer is kept for this layer's weights, even if that layer is on another stage.
     for (const auto& [b, maker] : made) {
       if (!read.contains(b) || p_.buffer(b).region != program::Region::arena) continue;
       const Instruction& keeper = maker->phase == program::Phase::forward ? *maker : *read.at(b);
@@ -271,11 +271,11 @@ class Measured {
     }
   }
 
-  // A value of the arena that a backward pass has in memory between two of its instructions.
+  // A value of the arena that a backward pass keeps in memory between two of its instructions.
   struct Life {
     int layer = 0;
     bool carried = false;
-    size_t made = 0, used = 0;  // by which instructions
+    size_t made = 0, used = 0;  // indices of instructions
     int64_t bytes = 0;
   };
   std::vector<Life> lives_in(const program::Body& backward) const {
@@ -306,7 +306,7 @@ class Measured {
     return all;
   }
 
-  // While the first layer of a pass is at work, or one behind another, all that the others carry is in memory.
+  // While the first layer of a pass is active, or one after another, everything that the others carry is in memory.
   void add_beside() {
     const auto backward = std::ranges::find_if(
         p_.bodies, [](const program::Body& body) { return body.does(program::Work::backward) && body.variant_of < 0; });
@@ -342,7 +342,7 @@ class Measured {
   Steps steps_;
   const int layers_;
   std::vector<UnitCost> units_;
-  std::map<int, Timed> timed_;  // by body
+  std::map<int, Timed> timed_;  // [body]
   std::vector<DataPass> passes_;
 };
 
@@ -386,7 +386,7 @@ Replica replica_of(const Candidate& c) {
 FewLayers few_layers(const Settings& settings, const Candidate& c) {
   const Settings s = small_run(settings, c, kinds_of(settings.model));
   plan::Plan plan = compile::plan_of(s);
-  plan.schedule = s.parallel.schedule;  // on one stage too, where it only says whether backward passes are split
+  plan.schedule = s.parallel.schedule;  // even on one stage, where it only determines whether backward passes are split
   models::Graphs graphs = models::build_training(s);
   plan::check_plan(plan, compile::dims_of(graphs));
   std::vector<double> flops = compile::layer_flops(s, *graphs.micro);
@@ -405,7 +405,7 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
   Measured measured(compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c);
   const std::vector<UnitCost> few = measured.take();
   const std::vector<double>& flops = compiled.flops;
-  // Of each kind the least of its layers; first and last among them have what the embedding and the head need.
+  // The minimum over the layers of each kind; the first and last of them include the embedding and the head.
   std::vector<UnitCost> of_kind;
   std::vector<double> flops_of_kind;
   for (size_t k = 0; k < kinds.size(); ++k) {
@@ -417,7 +417,7 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
     flops_of_kind.push_back(flops[1 + kinds.size() + k - 1]);
   }
   UnitCosts costs = {.passes = measured.take_passes()};
-  // Layers are computed again before their gradient is there.
+  // Layers are recomputed before their gradient arrives.
   if (c.recompute == config::Recomputed::layers)
     for (UnitCost& u : of_kind) u.alone = u.forward;
   for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
@@ -428,7 +428,8 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
   }
   costs.units.front() += few.front();
   costs.units.back() += few.back();
-  // The first of the few is of the first kind; the last is of the last, which the model's last layer need not be.
+  // The first layer of the few is of the first kind, the last of the last kind, which the model's last layer need not
+  // be.
   const size_t last =
       static_cast<size_t>(std::ranges::find(kinds, kind_of(settings.model, settings.model.layers - 1)) - kinds.begin());
   const double head = flops.back() - flops_of_kind.back(), embedding = flops.front() - flops_of_kind.front();

@@ -16,7 +16,7 @@ std::string memory_text(double bytes) {
   return base::format_bytes(static_cast<uint64_t>(bytes));
 }
 
-// The part of the step, on average over stages, that waits for transfers over an axis, alone or with others.
+// The share of the step, averaged over stages, that waits for transfers over an axis, alone or with others.
 double exposed(const simulate::Simulated& r, std::string_view axis) {
   double sum = 0;
   for (size_t a = 0; a < r.axes.size(); ++a)
