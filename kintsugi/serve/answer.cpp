@@ -10,12 +10,12 @@ namespace kintsugi::serve {
 namespace {
 
 using base::JsonWriter;
-constexpr std::chrono::milliseconds kWait{100};  // for the model, before the client is looked at
-// While there is nothing to send, something that means nothing is sent so often: only that shows that a client has
-// left.
+constexpr std::chrono::milliseconds kWait{100};  // maximum wait for the engine before checking the client
+// While there is nothing to send, sends something without meaning at this interval: only that detects a disconnected
+// client.
 constexpr std::chrono::seconds kAlive{1};
 
-// A text as far as it was written.
+// How much of a text was written.
 struct Written {
   std::string text;
   std::vector<TokenScore> tokens;
@@ -80,7 +80,7 @@ class Answer : public BodySource {
     ended_({.way = way, .tokens = made});
   }
 
-  // What has come of all texts. False if one of them failed, or the time is over.
+  // Takes new parts of all texts. Returns false if one failed, or on timeout.
   bool take_parts(std::string& out) {
     bool waits = true;
     for (size_t i = 0; i < written_.size(); ++i) {
@@ -215,7 +215,7 @@ class Answer : public BodySource {
     }
   }
 
-  // The form of completions: a list for each property. Of the alternatives, the token itself is always one.
+  // The format of completions: a list per property. The alternatives always include the token itself.
   void write_tokens(JsonWriter& out, Written& w) const {
     std::vector<std::string> texts;
     std::vector<std::optional<int32_t>> before;

@@ -1,4 +1,4 @@
-// Answers of the API, as JSON or as a stream of events, from the texts that the model makes.
+// API answers, as JSON or as an event stream, from the generated texts.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace kintsugi::serve {
 
-// What an answer consists of.
+// The contents of an answer.
 struct AnswerParts {
   bool chat = false;
   std::string id, model;
   int64_t created = 0;  // seconds since 1970
   std::vector<std::shared_ptr<Choice>> choices;
-  std::vector<std::string> echoes;  // the text of the prompt of each choice, if it is part of the answer
+  std::vector<std::string> echoes;  // each choice's prompt text, if it is part of the answer
   bool log_probabilities = false;
   bool streams = false, includes_usage = false;
   int64_t prompt_tokens = 0;
@@ -28,10 +28,10 @@ struct AnswerParts {
 // How an answer ended, for statistics.
 struct AnswerEnd {
   enum Way { whole, cancelled, failed } way = whole;
-  int64_t tokens = 0;  // that were made
+  int64_t tokens = 0;  // generated
 };
 
-// The body of an answer. `ended` is called once. The tokenizer must outlive it.
+// The body of an answer. Calls `ended` once. The tokenizer must outlive it.
 std::shared_ptr<BodySource> make_answer(AnswerParts parts, const text::Tokenizer& tokenizer,
                                         std::function<void(const AnswerEnd&)> ended);
 

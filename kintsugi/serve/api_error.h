@@ -1,4 +1,4 @@
-// Errors of the API, in the form that its clients know.
+// API errors, in the form that clients expect.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::serve {
 
-// What a client is told: a status, and a body {"error": {"message", "type", "param", "code"}}.
+// A status for the client, and a body {"error": {"message", "type", "param", "code"}}.
 class ApiError : public std::runtime_error {
  public:
   template <typename... Args>
@@ -23,11 +23,11 @@ class ApiError : public std::runtime_error {
   }
 
   int status;
-  std::string param;  // the member of the request that is wrong; "": none
+  std::string param;  // the invalid member of the request; "": none
   std::string code;   // "": none
 };
 
-// The body of an error. The type follows from the status.
+// The body of an error. The status determines the type.
 std::string error_body(int status, std::string_view message, std::string_view param = {}, std::string_view code = {});
 
 }  // namespace kintsugi::serve

@@ -13,14 +13,14 @@ namespace {
 
 using base::Json;
 
-// What an error of the JSON reader says, without its place in our code.
+// The message of a JSON error without its place in our code.
 std::string message_of(const base::UserError& error) {
   const std::string_view text = error.what();
   const size_t end = text.find("] ");
   return std::string(end == text.npos ? text : text.substr(end + 2));
 }
 
-// Calls f(value) for a member that is there and not null; an error of its type names it.
+// Calls f(value) for a member that is present and not null; errors name it.
 template <typename F>
 void with(const Json& object, std::string_view name, const F& f) {
   const std::optional<Json> value = object.find(name);
@@ -32,14 +32,14 @@ void with(const Json& object, std::string_view name, const F& f) {
   }
 }
 
-// UserError for a number outside the range.
+// Throws UserError for a number outside the range.
 double number_between(const Json& value, double least, double most) {
   const double number = value.number();
   if (number < least || number > most) value.refuse(fmt::format("a number from {} to {}", least, most));
   return number;
 }
 
-// Members that clients send and that change nothing at these values; others are refused.
+// Members that clients send and that have no effect at these values; rejects others.
 void require_neutral(const Json& body) {
   const auto refuse = [&](std::string_view name, std::string_view what) {
     throw ApiError(400, name, "\"{}\" is not supported; {}", name, what);

@@ -1,4 +1,4 @@
-// Requests of the API, read from JSON. What is not supported is refused, never ignored.
+// Parses API requests from JSON. Rejects, rather than ignores, what is unsupported.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace kintsugi::serve {
 
-// How tokens are chosen and how long the text becomes; the same for all kinds of requests.
+// Sampling parameters and limits of length, common to all kinds of requests.
 struct Sampling {
   std::optional<int64_t> max_tokens;
   double temperature = 1, top_p = 1, min_p = 0;
@@ -23,8 +23,8 @@ struct Sampling {
   std::vector<std::pair<int32_t, double>> logit_bias;
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;
-  int64_t choices = 1;  // texts of each prompt
-  int64_t top = -1;     // log-probabilities, with so many alternatives; -1: none
+  int64_t choices = 1;  // texts per prompt
+  int64_t top = -1;     // log-probabilities with this many alternatives; -1: none
   bool streams = false, includes_usage = false;
 };
 
@@ -47,19 +47,19 @@ struct ChatRequest {
 };
 
 struct ApiLimits {
-  int64_t choices = 128;  // of a request, over all prompts
-  int64_t top = 20;       // alternatives of each token
+  int64_t choices = 128;  // per request, over all prompts
+  int64_t top = 20;       // alternatives per token
   size_t stops = 16;
   size_t biases = 1024;  // ids with a logit_bias
 };
 
-// ApiError with status 400 that names the member which is wrong.
+// Throws ApiError with status 400, naming the invalid member.
 CompletionRequest parse_completion(std::string_view body, const ApiLimits& limits);
 ChatRequest parse_chat(std::string_view body, const ApiLimits& limits);
 
-// A body that must be a JSON object; ApiError otherwise.
+// Parses a body that must be a JSON object; otherwise throws ApiError.
 base::Json parse_object(std::string_view body);
-// Token ids; ApiError where it is something else.
+// Parses token ids; otherwise throws ApiError.
 Ids parse_ids(const base::Json& list, std::string_view param);
 
 }  // namespace kintsugi::serve

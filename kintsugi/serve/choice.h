@@ -1,4 +1,4 @@
-// A text of an answer while the model makes it.
+// A text of an answer during generation.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ namespace kintsugi::serve {
 
 // How a text ended.
 enum class Finish : uint8_t {
-  none,    // it has not, or the model's side failed
-  stop,    // at the model's end of a text, or a stop text
-  length,  // at the most tokens that were asked for
+  none,    // not ended, or the engine failed
+  stop,    // at an end-of-text token or a stop text
+  length,  // at the requested maximum of tokens
 };
 
 class Choice : public Job {
@@ -30,22 +30,22 @@ class Choice : public Job {
     std::vector<std::string> stops = {};  // texts before which it ends
     std::vector<int32_t> tokens = {};     // ids that end a text
   };
-  // `before`: ids whose text the new text follows. The tokenizer must outlive it.
+  // `before`: ids of the preceding text. The tokenizer must outlive it.
   Choice(const text::Tokenizer& tokenizer, Generation generation, std::span<const int32_t> before, Ends ends);
 
-  // By the thread of the client.
+  // Called by the client's thread.
   struct Part {
     std::vector<TokenScore> prompt;  // once, with the first part
-    std::string text;                // that follows what was taken before
+    std::string text;                // continues what was taken before
     std::vector<TokenScore> tokens;
     bool ended = false;
     Finish finish = Finish::none;
   };
-  // What has come since; waits for it at most so long.
+  // Returns what arrived since the last call, waiting at most `within`.
   Part take(std::chrono::milliseconds within);
   void cancel() { cancelled_ = true; }
 
-  // By the model's.
+  // Called by the engine's thread.
   const Generation& generation() const override { return generation_; }
   bool cancelled() const override { return cancelled_; }
   void prompt_read(std::vector<TokenScore> scores) override;

@@ -8,10 +8,10 @@
 namespace kintsugi::serve {
 namespace {
 
-// The other ranks wait for rank 0's next command, and no wait may last longer than their time limit.
+// The other ranks wait for rank 0's next command, and no wait may exceed their time limit.
 constexpr std::chrono::milliseconds kIdle{500};
 
-// Appends to, and takes from, a list of numbers that ranks exchange.
+// Serializes to, and deserializes from, a list of numbers that ranks exchange.
 class NumberWriter {
  public:
   explicit NumberWriter(std::vector<int64_t>& to) : to_(to) {}
@@ -85,7 +85,7 @@ struct Engine::Command {
   Kind kind = kPass;
   std::vector<int64_t> ended;  // slots
   std::vector<int64_t> begun;
-  std::vector<int64_t> texts;  // of those begun, as numbers
+  std::vector<int64_t> texts;  // begun texts, serialized
 };
 
 Engine::Engine(run::Executor& executor, comm::Communicator& all)
@@ -109,8 +109,8 @@ void Engine::run(JobQueue* queue) {
   }
 }
 
-// Frees the slots of texts that ended or whose client left, and fills free ones from the queue; waits for a text where
-// there is none.
+// Frees the slots of texts that ended or whose client disconnected, and fills free ones from the queue; waits for a
+// text if there is none.
 Engine::Command Engine::next_command(JobQueue& queue) {
   Command command;
   for (size_t i = 0; i < running_.size(); ++i) {

@@ -1,4 +1,4 @@
-// The model's side of the server: all ranks generate the texts of a queue, as many at the same time as there are slots.
+// The engine of the server: all ranks generate the texts of a queue, as many concurrently as there are slots.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ namespace kintsugi::serve {
 
 class Engine {
  public:
-  // Of a program of models::build_serving. Both must outlive it. All ranks construct theirs together.
+  // Of a program from models::build_serving. Both must outlive it. Construct collectively on all ranks.
   Engine(run::Executor& executor, comm::Communicator& all);
 
-  // Generates the texts of the queue until it is closed and empty. All ranks call it together; rank 0 gives the queue,
-  // the others null.
+  // Generates the texts of the queue until it is closed and empty. Call collectively on all ranks; rank 0 passes the
+  // queue, the others null.
   void run(JobQueue* queue);
 
-  int64_t capacity() const { return slots_.capacity(); }  // tokens of a text, its prompt included
+  int64_t capacity() const { return slots_.capacity(); }  // tokens per text, including its prompt
   int64_t num_slots() const { return slots_.size(); }
 
  private:

@@ -20,7 +20,7 @@ void set_options(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 }
 
-// Frees its source when the library is done with the answer, whatever its end.
+// Releases its source when the library is done with the answer, on success or failure.
 class Sending {
  public:
   explicit Sending(std::shared_ptr<BodySource> source) : source_(std::move(source)) {}
@@ -85,7 +85,7 @@ class LibraryServer : public HttpServer {
   }
   void stop() override {
     stopped_ = true;
-    // Before it listens, the library's stop() does nothing.
+    // The library's stop() has no effect before it listens.
     while (running_ && !server_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     server_.stop();
   }

@@ -1,5 +1,5 @@
-// An HTTP server. The library behind it is known to http.cpp alone; no_httplib.cpp takes its place where the build
-// lacks it.
+// An HTTP server. Only http.cpp knows the library behind it; no_httplib.cpp replaces it where the build lacks the
+// library.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct HttpRequest {
   std::string authorization = {};  // the header
 };
 
-// A body that is produced while it is sent.
+// A body produced while it is sent.
 class BodySource {
  public:
   virtual ~BodySource() = default;
 
-  // Appends what there is to send, after at most some 100 ms. False: that was the end.
+  // Appends what is ready to send, waiting at most about 100 ms. Returns false at the end.
   virtual bool next(std::string& part) = 0;
-  // The client has left. Called at most once, by the thread that calls next().
+  // The client disconnected. Called at most once, by the thread that calls next().
   virtual void cancel() = 0;
 };
 
@@ -31,29 +31,29 @@ struct HttpAnswer {
   std::string type = "application/json";
   std::string body = {};
   std::shared_ptr<BodySource> source = nullptr;  // instead of the body
-  int retry_after_seconds = 0;                   // 0: the header is left out
+  int retry_after_seconds = 0;                   // 0: omit the header
 };
 
 struct HttpLimits {
   size_t body_bytes = 4 << 20;
-  int connections = 64;     // served at the same time, those with short answers included; others wait
-  int header_seconds = 10;  // for each part of a request to arrive, and of an answer to be taken
+  int connections = 64;     // served concurrently, including those with short answers; others wait
+  int header_seconds = 10;  // for each part of a request to arrive, and of an answer to be accepted
 };
 
 class HttpServer {
  public:
-  // Called by several threads at once. What it throws is an answer with status 500.
+  // Called concurrently by several threads. Exceptions become answers with status 500.
   using Handler = std::function<HttpAnswer(const HttpRequest&)>;
-  // An answer for requests that the library refuses: a body that is too large, a malformed request.
+  // Creates an answer to requests that the library rejects: too large a body, a malformed request.
   using Refusal = std::function<std::string(int status)>;
 
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual void run() = 0;   // returns after stop()
-  virtual void stop() = 0;  // by any thread; answers under way are finished
+  virtual void stop() = 0;  // thread-safe; answers in progress are finished
 };
 
-// Listens on the address; port 0: any that is free. UserError if that is not possible, or if the build has no library.
+// Listens on the address; port 0: any free port. Throws UserError on failure, or if the build lacks the library.
 std::unique_ptr<HttpServer> open_http(const std::string& address, int port, const HttpLimits& limits,
                                       HttpServer::Handler handler, HttpServer::Refusal refusal);
 

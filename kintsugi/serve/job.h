@@ -1,4 +1,4 @@
-// A text that the model is asked to make, and its queue: between the threads of clients and that of the model.
+// A text to generate, and the queue between client threads and the engine's.
 #pragma once
 
 #include <atomic>
@@ -19,38 +19,38 @@ namespace kintsugi::serve {
 using evaluate::TokenScore;
 
 struct Generation {
-  std::vector<int32_t> prompt;  // not empty; with max_tokens it fits into the caches
+  std::vector<int32_t> prompt;  // nonempty; must fit into the caches together with max_tokens
   int64_t max_tokens = 0;
   evaluate::SampleOptions sample = {};
-  int64_t top = -1;           // log-probabilities, with so many alternatives; -1: none
-  bool score_prompt = false;  // those of the prompt's tokens too
+  int64_t top = -1;           // log-probabilities with this many alternatives; -1: none
+  bool score_prompt = false;  // also for the tokens of the prompt
 };
 
-// Functions are called by the model's thread, but for the constructor and cancelled().
+// The engine's thread calls all functions except the constructor and cancelled().
 class Job {
  public:
   virtual ~Job() = default;
 
   virtual const Generation& generation() const = 0;
   virtual bool cancelled() const = 0;
-  virtual void prompt_read(std::vector<TokenScore> scores) = 0;  // one for each token, if they are asked for
-  virtual bool add(TokenScore token) = 0;                        // whether the text goes on
-  virtual void end() = 0;                                        // the last call, whatever happened
+  virtual void prompt_read(std::vector<TokenScore> scores) = 0;  // one per token, if requested
+  virtual bool add(TokenScore token) = 0;                        // returns whether to continue
+  virtual void end() = 0;                                        // always the last call
 };
 
 class JobQueue {
  public:
   explicit JobQueue(size_t most) : most_(most) {}
 
-  // All of them, or, if there is no room, none: false. After close() none.
+  // Adds all of them, or none and returns false if they do not fit. Adds none after close().
   bool push(const std::vector<std::shared_ptr<Job>>& jobs);
-  // The oldest; null if there is none within the time, or the queue is closed and empty.
+  // Returns the oldest; null if there is none within the time, or if the queue is closed and empty.
   std::shared_ptr<Job> pop(std::chrono::milliseconds within);
   void close();
   bool closed() const;
   size_t size() const;
 
-  // Texts that are generated now, as the model's side says.
+  // Texts in generation, as reported by the engine.
   std::atomic<int64_t> running = 0;
 
  private:

@@ -1,11 +1,11 @@
-// The page that the server shows in a browser: a chat, or a text that the model continues. It uses the API alone.
+// The server's web page: a chat, or a text that the model continues. Uses only the API.
 #pragma once
 
 #include <string_view>
 
 namespace kintsugi::serve {
 
-// HTML with its script and style, without anything from elsewhere. %MODEL% and %CHATS% (true or false) are replaced.
+// Self-contained HTML with its script and style. Replace %MODEL% and %CHATS% (true or false).
 extern const std::string_view kPage;
 
 }  // namespace kintsugi::serve

@@ -27,7 +27,7 @@ std::string without_place(const base::UserError& error) {
   return std::string(end == text.npos ? text : text.substr(end + 2));
 }
 
-// In a time that does not depend on where they differ.
+// In constant time.
 bool same_key(std::string_view a, std::string_view b) {
   unsigned differs = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size(); ++i)
@@ -162,8 +162,8 @@ HttpAnswer Service::models(const HttpRequest&) {
   return {.body = out.text()};
 }
 
-// The first special tokens, as a model that was made elsewhere expects them, then the text. Without tokens, a text
-// begins as after the end of another, or after a line.
+// Prepends the tokenizer's begin tokens, as a model made elsewhere expects. Without any, a text begins as after the end
+// of another, or after a line.
 Ids Service::with_beginning(const std::string& text, size_t& ids_of_text) const {
   Ids ids = tokenizer_.encode(text);
   ids_of_text = ids.size();

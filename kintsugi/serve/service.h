@@ -1,4 +1,4 @@
-// The API: which request asks for what. It knows neither sockets nor programs, and may be called by several threads.
+// The API: dispatches requests. Independent of sockets and programs; thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ namespace kintsugi::serve {
 
 struct ServiceOptions {
   std::string name = {};                 // of the model
-  int64_t context = 0;                   // tokens of a text, its prompt included
-  int64_t vocab = 0;                     // ids that the model and the tokenizer have
-  bool begins = false;                   // the tokenizer's first special tokens stand before texts
-  std::string chat = {};                 // the format of chats; "": the model knows none
-  std::string key = {};                  // that clients must give; "": none
-  std::chrono::seconds time_limit{600};  // of a request
-  int64_t requests = 64;                 // that are generated at the same time, waiting ones included
+  int64_t context = 0;                   // tokens per text, including its prompt
+  int64_t vocab = 0;                     // ids common to the model and the tokenizer
+  bool begins = false;                   // texts begin with the tokenizer's begin tokens
+  std::string chat = {};                 // chat format; "": the model has none
+  std::string key = {};                  // required of clients; "": none
+  std::chrono::seconds time_limit{600};  // per request
+  int64_t requests = 64;                 // concurrent, including waiting ones
   ApiLimits limits = {};
 };
 
@@ -34,7 +34,7 @@ class Service {
   Service(ServiceOptions options, const text::Tokenizer& tokenizer, JobQueue& queue);
 
   HttpAnswer answer(const HttpRequest& request);
-  // The body for a request that was refused before it came here.
+  // The body for a request rejected before it was handled.
   static std::string refusal(int status);
 
  private:
