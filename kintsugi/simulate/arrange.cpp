@@ -31,8 +31,8 @@ class Arranger {
   Arranger(const Program& p, const program::Body& body, const Software& software) : p_(p) {
     for (const Instruction& i : body.instructions) {
       list_.push_back({.instruction = &i});
-      // A mask of a byte for each element; gradients of a norm's weights and of its operand by kernels of their own,
-      // which both read what came in and the gradient of what went out.
+      // A mask of one byte per element; separate kernels for the gradients of a norm's weights and of its operand,
+      // which both read the input and the output gradient.
       if (software.keeps_masks && i.kernel == "dropout")
         list_.back().more_bytes = static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
       if (software.keeps_masks && (i.kernel == "layer_norm_grad" || i.kernel == "rms_norm_grad"))
@@ -52,7 +52,7 @@ class Arranger {
 
   std::vector<Arranged> take() { return std::move(list_); }
 
-  // Gradients of one value by several products, which are then added, are one product over the depths of all.
+  // Gradients of one value by several matmuls, which are then added, are one matmul over the combined depth.
   void join_sums() {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& sum = *list_[at].instruction;
@@ -74,14 +74,14 @@ class Arranger {
       for (const size_t m : makers) list_[m].elsewhere = true;
       list_[at].product = all;
       list_[at].first = list_[makers[0]].instruction;
-      // It is made before the gradients of weights that stand between the products.
+      // It is computed before the weight gradients that lie between the matmuls.
       const size_t to = makers[0];
       std::rotate(list_.begin() + static_cast<std::ptrdiff_t>(to), list_.begin() + static_cast<std::ptrdiff_t>(at),
                   list_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     }
   }
 
-  // Products of one operand in a layer are one product with the columns of all, where the first or the last stands.
+  // Matmuls of one operand in a layer are one matmul with all columns, at the position of the first or the last.
   void join_columns() {
     using Key = std::tuple<BufferId, int, double, double, double, bool>;
     std::map<Key, size_t> first;
@@ -101,8 +101,7 @@ class Arranger {
     }
   }
 
-  // Biases, dropout and residuals that are added one after another are one kernel: what one makes and only the next
-  // reads stays in registers.
+  // Consecutive biases, dropout and residuals are one kernel: values that only the next one reads stay in registers.
   void join_elementwise() {
     size_t last = list_.size();
     for (size_t at = 0; at < list_.size(); ++at) {
@@ -128,8 +127,8 @@ class Arranger {
     }
   }
 
-  // Collectives behind the maker of the operand and behind the collective before them, but over no more than one
-  // product.
+  // Moves collectives forward to the producer of the operand or the previous collective, but over no more than one
+  // matmul.
   void start_early() {
     std::vector<Arranged> list;
     for (const Arranged& a : list_) {
@@ -148,7 +147,7 @@ class Arranger {
     list_ = std::move(list);
   }
 
-  // Ranks' parts of a sequence lie one behind another where that is the outermost dim: no copies stack or unstack them.
+  // If the sequence is the outermost dim, ranks' parts of it are adjacent: no copies stack or unstack them.
   void leave_stacks() {
     for (Arranged& a : list_)
       if (a.instruction->kind == Kind::compute &&
@@ -158,7 +157,7 @@ class Arranger {
       }
   }
 
-  // Products whose parts are summed over ranks while they are made.
+  // Matmuls whose parts are reduced over ranks while they are computed.
   void leave_units(double units) {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& i = *list_[at].instruction;
@@ -168,9 +167,9 @@ class Arranger {
     }
   }
 
-  // Operands of products with weights are cast to 8 bits, and written a second time transposed for the gradient of the
-  // weights: in the forward pass what comes in (2 bytes read, 2 written), in the backward pass the gradient of what
-  // went out, once for both products that read it.
+  // Operands of matmuls with weights are cast to 8 bits, and also written transposed for the weight gradient: in the
+  // forward pass the input (2 bytes read, 2 written), in the backward pass the output gradient, once for both matmuls
+  // that read it.
   void cast_operands() {
     for (Arranged& a : list_) {
       if (!is_product(a) && !a.product) continue;
@@ -182,7 +181,7 @@ class Arranger {
     }
   }
 
-  // Of what is computed again, attention and each second product were kept (torchtitan, per-operation checkpointing).
+  // Of what is recomputed, attention and every second matmul are kept (torchtitan, per-operation checkpointing).
   void keep_every_second() {
     int products = 0;
     for (Arranged& a : list_) {
@@ -194,7 +193,7 @@ class Arranger {
   }
 
  private:
-  // Of a collective: what is sent, before it is stacked.
+  // Of a collective: the value sent, before it is stacked.
   BufferId operand(const Instruction& i) const {
     const auto found = stacked_.find(i.ins[0]);
     return found == stacked_.end() ? i.ins[0] : found->second;
@@ -210,7 +209,7 @@ class Arranger {
   const Program& p_;
   std::vector<Arranged> list_;
   std::map<BufferId, int> uses_;
-  std::map<BufferId, BufferId> stacked_;  // by the result of stacking
+  std::map<BufferId, BufferId> stacked_;  // [result of stacking]
 };
 
 }  // namespace

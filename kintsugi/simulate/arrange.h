@@ -1,5 +1,4 @@
-// The instructions of a body as the software of a measurement runs them: in its order, and with its kernels where one
-// does what are several here.
+// The instructions of a body as the software of a measurement runs them: in its order, and with its kernel fusions.
 #pragma once
 
 #include <vector>
@@ -10,7 +9,7 @@
 
 namespace kintsugi::simulate {
 
-// Each instruction once; one that another does the work of takes no time.
+// Each instruction once; an instruction fused into another takes no time.
 std::vector<Arranged> arranged(const program::Program& p, const program::Body& body, const Software& software);
 
 }  // namespace kintsugi::simulate

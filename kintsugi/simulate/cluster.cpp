@@ -33,7 +33,7 @@ std::string range_text(const Figure& f) {
   return fmt::format("from {} to {}", to_string(f.range.least, f.measure), to_string(f.range.most, f.measure));
 }
 
-// What a number without a unit most likely means: the unit that puts it into the middle of the range.
+// The likely meaning of a number without a unit: the unit that puts it nearest the middle of the range.
 std::string likely(double number, const Figure& f) {
   const std::string_view units[] = {"GB/s", "TFLOP/s", "us", "GB", "W"};
   for (const std::string_view unit : units) {
@@ -58,7 +58,7 @@ std::string other_unit(std::string_view text, const Figure& f) {
   return "";
 }
 
-// Links are told in bits too, memory never is.
+// Link bandwidth may be given in bits, memory bandwidth may not.
 void refuse_bits(const Figure& f, const Raw& raw, const std::string& at) {
   const size_t bits = raw.type == Raw::Type::text ? raw.text.find("b/s") : std::string::npos;
   if (f.section != "device" || bits == std::string::npos) return;
@@ -189,7 +189,7 @@ double Cluster::slowest_of(int64_t ranks) const {
   if (device.spread == 0 || ranks < 2) return 1;
   const auto n = static_cast<double>(ranks);
   const double share = (n - 0.375) / (n + 0.25);
-  // The deviation below which this share of a normal distribution lies, by halving.
+  // The quantile of the normal distribution, by bisection.
   double least = 0, most = 10;
   for (int i = 0; i < 60; ++i) {
     const double middle = (least + most) / 2;

@@ -1,4 +1,5 @@
-// The keys of a cluster file that hold one figure or one text, as a list: read_cluster reads them, to_toml writes them.
+// The keys of a cluster file that hold one figure or one text, as a list: read_cluster() reads them, to_toml() writes
+// them.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace kintsugi::simulate {
 
-// When a file must have a figure.
+// When a figure is required.
 enum class Needed : uint8_t { always, several_devices, several_nodes, never };
 
 struct Figure {

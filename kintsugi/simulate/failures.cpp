@@ -5,14 +5,14 @@
 namespace kintsugi::simulate {
 
 double useful_share(const Failures& f, double interval) {
-  // A segment is tried until no failure falls into it, each failure followed by a restart in which none may fall.
+  // A segment is repeated until no failure occurs in it, each failure followed by a restart in which none may occur.
   const double expected = f.between * std::exp(f.restart / f.between) * std::expm1((interval + f.write) / f.between);
   return std::isfinite(expected) ? interval / expected : 0;
 }
 
 double best_interval(const Failures& f) {
-  // Where the derivative of the expected time over the interval is zero: (1 - t / M) e^((t + write) / M) = 1. The left
-  // side falls from above 1 to 0 between 0 and M.
+  // Zero of the derivative of expected time over interval: (1 - t / M) e^((t + write) / M) = 1. The left side decreases
+  // from above 1 to 0 between 0 and M.
   double least = 0, most = f.between;
   for (int i = 0; i < 200; ++i) {
     const double t = (least + most) / 2;

@@ -50,7 +50,7 @@ double KernelCosts::product_fp8(const ProductSize& size, double units) const {
   return tiled(size, cluster_.device.peak_fp8 * share, 1, units);
 }
 
-// rate: FLOP/s of all units. element: bytes of a number of the operands; results have two at least.
+// rate: FLOP/s of all multiprocessors. element: bytes per operand element; results have at least two.
 double KernelCosts::tiled(const ProductSize& size, double rate, double element, double units) const {
   const Products& products = cluster_.products;
   const Device& d = cluster_.device;
@@ -60,12 +60,12 @@ double KernelCosts::tiled(const ProductSize& size, double rate, double element, 
     const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
     const double tiles = std::ceil(size.rows / rows) * std::ceil(size.columns / columns) * size.times;
     const double waves = std::ceil(tiles / (d.units - units));
-    // A tile reads (rows + columns) elements from the cache for each of its multiplications in depth.
+    // A tile reads (rows + columns) elements from the cache per step of depth.
     const double read = d.cache_bandwidth / d.units * 2 * rows * columns / ((rows + columns) * element);
     const double reached = d.cache_bandwidth == 0 ? by_unit : std::min(by_unit, read);
     best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / reached);
   }
-  // Operands and result travel at least once.
+  // Operands and result are transferred at least once.
   const double moved = size.times * ((size.rows + size.columns) * size.depth * element +
                                      size.rows * size.columns * std::max(element, 2.0));
   return products.start + std::max(best, moved / (d.memory_bandwidth * d.memory_share));
@@ -76,7 +76,7 @@ double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
   const tensor::Type &a = p.buffer(i.ins[0]).type, &b = p.buffer(i.ins[1]).type;
   const ProductSize size =
       arranged.product ? *arranged.product : product_size(a.shape, b.shape, p.buffer(i.outs[0]).type.shape);
-  // An addition of its own reads two gradients and writes one, in the type of the weights.
+  // A separate addition reads two gradients and writes one, in the type of the weights.
   const double added =
       software_.adds_gradients && i.accumulate != 0
           ? bytes(3.0 * size.rows * size.columns * size.times * static_cast<double>(tensor::size_of(a.dtype)))
@@ -85,7 +85,7 @@ double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
   return product(size, a.dtype, arranged.units) + added;
 }
 
-// Of the kernels of attention that the software has, as far as the cluster's file knows them.
+// Of the software's attention kernels, as far as the cluster's file has them.
 double KernelCosts::share_of_attention(bool backward) const {
   const Attention& a = cluster_.attention;
   double share = 0;
@@ -95,8 +95,8 @@ double KernelCosts::share_of_attention(bool backward) const {
   return backward ? a.backward : a.forward;
 }
 
-// Where scores go through memory: products of each head, and between them a softmax that reads and writes each score
-// once, and dropout with a mask of one byte.
+// Without fused attention: matmuls per head, between them a softmax that reads and writes each score once, and dropout
+// with a mask of one byte.
 double KernelCosts::attention(const Program& p, const Instruction& i, bool backward) const {
   const tensor::Type &q = p.buffer(i.ins[0]).type, &k = p.buffer(i.ins[1]).type;
   if (software_.fused_attention) {
@@ -106,21 +106,20 @@ double KernelCosts::attention(const Program& p, const Instruction& i, bool backw
   const auto rows = static_cast<double>(q.shape.size("seq")), columns = static_cast<double>(k.shape.size("key_seq"));
   const double heads = static_cast<double>(q.shape.elements()) / (depth * rows);
   const double scores = heads * rows * columns, size = static_cast<double>(tensor::size_of(q.dtype));
-  // Where the numbers of a head are no multiple of 16 bytes, cuBLAS goes without tensor cores (NVIDIA, "Matrix
+  // If the size of a head is not a multiple of 16 bytes, cuBLAS does not use tensor cores (NVIDIA, "Matrix
   // Multiplication Background", 2022, requirements to use Tensor Cores): BLOOM's heads of 108.
   const DType multiplied = size < 4 && std::fmod(depth * size, 16) != 0 ? DType::f32 : q.dtype;
   const double of_scores = product({.rows = rows, .columns = columns, .depth = depth, .times = heads}, multiplied);
   const double of_values = product({.rows = rows, .columns = depth, .depth = columns, .times = heads}, multiplied);
   const bool drops = i.attributes.number_or("dropout", 0) > 0;
   const double dropout = drops ? bytes(scores * (2 * size + 1)) : 0;
-  // Heads and sequence change places in a copy of the result; the gradients of query, key and value are put side by
-  // side in another.
+  // One copy transposes heads and sequence of the result; another joins the gradients of query, key and value.
   const double result = static_cast<double>(q.shape.elements()) * size;
   if (!backward) return of_scores + of_values + bytes(scores * 2 * size) + dropout + bytes(2 * result);
   return of_scores + 3 * of_values + bytes(scores * 3 * size) + dropout + bytes(2 * result) + bytes(6 * result);
 }
 
-// The logits are made once or twice, and used for one or two gradients.
+// The logits are computed once or twice, and used for one or two gradients.
 double KernelCosts::head(const Program& p, const Instruction& i) const {
   const tensor::Type &x = p.buffer(i.ins[0]).type, &table = p.buffer(i.ins[1]).type;
   const auto depth = static_cast<double>(x.shape.size("embed"));
@@ -134,8 +133,8 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
                                {.rows = logits.columns, .columns = logits.depth, .depth = logits.rows}};
   const int first = i.kernel == "head_grad" && products < 3 ? 1 : 0;
   for (int n = 0; n < static_cast<int>(products); ++n) seconds += product(forms[(first + n) % 3], x.dtype);
-  // Passes over logits: as a kernel that has them in blocks, each is read and written twice; otherwise each step from
-  // the cast to fp32 to the gradient is a kernel.
+  // Passes over logits: a blocked kernel reads and writes each twice; otherwise each step from the cast to fp32 to the
+  // gradient is a kernel.
   const double elements = logits.rows * logits.columns;
   const double share = i.kernel == "head_with_grad" ? 1 : 0.5;
   const double passes =
@@ -143,7 +142,7 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
   return seconds + bytes(share * passes * elements);
 }
 
-// A product for each expert, of as many rows as it has tokens in the mean.
+// A matmul per expert, with its mean number of tokens as rows.
 double KernelCosts::grouped(const Program& p, const Instruction& i) const {
   const Shape &a = p.buffer(i.ins[0]).type.shape, &b = p.buffer(i.ins[1]).type.shape,
               &y = p.buffer(i.outs[0]).type.shape;

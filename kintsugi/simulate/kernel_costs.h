@@ -1,8 +1,8 @@
-// How long the kernels of a program take on a device.
+// Time of a program's kernels on a device.
 //
-// Products are cut into tiles, which the device's units compute in waves: the last wave takes as long as a full one,
-// and each tile takes a fixed time beside its multiplications. What is no product takes the time of the bytes that it
-// reads and writes. Attention reaches a share of the peak that its device's library was measured at.
+// Matmuls are cut into tiles, which the device's units compute in waves: a partial last wave takes as long as a full
+// one, and each tile has a fixed cost in addition to its multiplications. Other kernels take the time of the bytes that
+// they read and write. Attention reaches a fraction of the peak measured for the device's library.
 #pragma once
 
 #include <array>
@@ -26,28 +26,28 @@ struct KernelTime {
   double seconds = 0;
 };
 
-// An instruction as a software runs it.
+// An instruction as run by some software.
 struct Arranged {
   const program::Instruction* instruction = nullptr;
-  std::optional<ProductSize> product = {};      // that it does instead: several as one
-  const program::Instruction* first = nullptr;  // of these products, which has the types of all
-  double more_bytes = 0;                        // of elementwise instructions that it does too
-  bool elsewhere = false;                       // another does it
-  double units = 0;                             // of the device that a transfer beside it occupies
-  bool fp8 = false;                             // a product whose operands are cast to 8 bits
-  double cast_bytes = 0;                        // that kernels of the cast move
+  std::optional<ProductSize> product = {};      // the matmul executed instead: several joined into one
+  const program::Instruction* first = nullptr;  // the first of these matmuls, which determines the types
+  double more_bytes = 0;                        // of elementwise instructions fused into it
+  bool elsewhere = false;                       // fused into another
+  double units = 0;                             // device units occupied by a concurrent transfer
+  bool fp8 = false;                             // a matmul whose operands are cast to 8 bits
+  double cast_bytes = 0;                        // moved by the kernels of the cast
 };
 
 class KernelCosts {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   KernelCosts(const Cluster& cluster, const Software& software) : cluster_(cluster), software_(software) {}
 
-  // Without the start of its kernel if an earlier launch performs it. UserError if the cluster has no peak for the type
-  // of a product.
+  // Excludes the launch overhead if an earlier launch performs it. Throws UserError if the cluster has no peak for the
+  // type of a matmul.
   KernelTime of(const program::Program& p, const Arranged& a) const;
 
-  // units: of the device that it may not use.
+  // units: device units that it may not use.
   double product(const ProductSize& size, tensor::DType dtype, double units = 0) const;
   double product_fp8(const ProductSize& size, double units = 0) const;
   double bytes(double bytes) const;  // read and written by one kernel

@@ -9,9 +9,9 @@
 namespace kintsugi::simulate {
 namespace {
 
-constexpr size_t kNeighbours = 4;  // measured products that an unknown size is estimated from
+constexpr size_t kNeighbours = 4;  // measured matmuls from which an unknown size is estimated
 
-// FLOPs for each byte, above which the time of a kernel is that of its arithmetic.
+// FLOPs per byte above which a kernel is bound by arithmetic.
 constexpr double kArithmetic = 8;
 
 double work_of(const KernelKey& key, bool arithmetic) {
@@ -29,7 +29,7 @@ bool is_same(const KernelKey& a, const KernelKey& b) {
   return is_near(a.flops, b.flops) && is_near(a.bytes, b.bytes);
 }
 
-// How far two products are from each other, in factors of e along each of their sizes.
+// The distance between two matmuls, in factors of e along each of their sizes.
 double distance(const KernelKey& a, const KernelKey& b) {
   const ProductSize &x = *a.size, &y = *b.size;
   double sum = a.form == b.form ? 0 : 0.25;
@@ -38,7 +38,7 @@ double distance(const KernelKey& a, const KernelKey& b) {
   return std::sqrt(sum);
 }
 
-// The mean rate of the nearest, the nearer the more.
+// The mean rate of the nearest, weighted by proximity.
 double by_rate(std::vector<std::pair<double, double>>& rates, double flops) {
   const size_t n = std::min(kNeighbours, rates.size());
   std::ranges::partial_sort(rates, rates.begin() + static_cast<std::ptrdiff_t>(n));
@@ -50,7 +50,7 @@ double by_rate(std::vector<std::pair<double, double>>& rates, double flops) {
   return flops / std::exp(sum / weights);
 }
 
-// Along a line between the neighbours in logarithms; beyond them at their rate, but no less than `least`.
+// Log-log interpolation between neighbors; beyond them at their rate, but no less than `least`.
 double between(std::vector<std::pair<double, double>>& points, double at, double least) {
   std::ranges::sort(points);
   if (at <= points.front().first) return std::max(least, points.front().second * at / points.front().first);
@@ -84,7 +84,7 @@ std::optional<double> Measured::kernel_seconds(const KernelKey& key) const {
   const bool arithmetic = key.flops > kArithmetic * key.bytes;
   double least = std::numeric_limits<double>::max();  // of any kernel
   for (const MeasuredKernel& m : kernels) least = std::min(least, m.seconds);
-  std::vector<std::pair<double, double>> like;  // by distance, rates of products; by work, times of others
+  std::vector<std::pair<double, double>> like;  // by distance, rates of matmuls; by work, times of others
   for (const MeasuredKernel& m : kernels) {
     if (m.key.kernel != key.kernel || m.key.type != key.type || m.key.size.has_value() != key.size.has_value())
       continue;
@@ -103,7 +103,7 @@ std::optional<double> Measured::transfer_seconds(program::Collective collective,
   for (const MeasuredTransfer& m : transfers)
     if (m.collective == collective && m.ranks == ranks) points.emplace_back(m.bytes, m.seconds);
   if (points.empty()) return std::nullopt;
-  // What the least bytes take is the time to meet.
+  // Lower bound: the time of the fewest bytes.
   const double least = std::ranges::min_element(points)->second;
   return between(points, std::max(1.0, bytes), least);
 }

@@ -1,4 +1,4 @@
-// What was measured of a machine: the times of kernels and of collectives, which replace estimates.
+// Measurements of a machine: times of kernels and collectives, which replace estimates.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace kintsugi::simulate {
 
-// What the time of a kernel depends on. size and form: of a product.
+// What the time of a kernel depends on. size and form: for matmuls.
 struct KernelKey {
   std::string kernel;  // "contract"
   tensor::DType type = tensor::DType::f32;
   std::string form = {};
   std::optional<ProductSize> size = {};
-  double flops = 0, bytes = 0;  // bytes: read and written
+  double flops = 0, bytes = 0;  // bytes read and written
 
   bool operator==(const KernelKey&) const = default;
 };
 
-// Of an instruction that computes.
+// For a compute instruction.
 KernelKey key_of(const program::Program& p, const program::Instruction& i);
 
 struct MeasuredKernel {
@@ -29,7 +29,7 @@ struct MeasuredKernel {
   double seconds = 0;
 };
 
-// Of a group in which each rank sends that many bytes.
+// For a group in which each rank sends that many bytes.
 struct MeasuredTransfer {
   program::Collective collective = program::Collective::all_reduce;
   int ranks = 2;
@@ -41,14 +41,14 @@ struct Measured {
   std::vector<MeasuredKernel> kernels;
   std::vector<MeasuredTransfer> transfers;
 
-  const MeasuredKernel* find(const KernelKey& key) const;  // or null
-  // Exactly that kernel; or what those that are like it give: of products the rate of the nearest sizes, of others the
-  // time between the next smaller and the next larger. Nothing if none of that kernel and type was measured.
+  const MeasuredKernel* find(const KernelKey& key) const;  // null: none
+  // The exact match, or an estimate from similar kernels: for matmuls the rate of the nearest sizes, for others an
+  // interpolation between the next smaller and larger. Nothing if no kernel of that kind and type was measured.
   std::optional<double> kernel_seconds(const KernelKey& key) const;
-  // Likewise, in a group of so many ranks. Nothing if no transfer of that kind and group was measured.
+  // Likewise, for a group of that many ranks. Nothing if no transfer of that kind and group size was measured.
   std::optional<double> transfer_seconds(program::Collective collective, int ranks, double bytes) const;
 
-  // In place of those with the same key.
+  // Replaces those with the same key.
   void add(const MeasuredKernel& kernel);
   void add(const MeasuredTransfer& transfer);
 };

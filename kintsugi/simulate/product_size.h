@@ -1,4 +1,4 @@
-// The sizes of matrix products.
+// Sizes of matmuls.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::simulate {
 
-// rows x depth times depth x columns, so many times.
+// `times` matmuls of [rows depth] by [depth columns].
 struct ProductSize {
   double rows = 1, columns = 1, depth = 1, times = 1;
 
@@ -15,12 +15,12 @@ struct ProductSize {
   bool operator==(const ProductSize&) const = default;
 };
 
-// Sizes of a product by the names of the dims: of both operands and not of the output is the depth. Of b, the output
-// may have some columns alone.
+// Sizes of a matmul by dim names: dims of both operands that the output lacks are the depth. The output may have only
+// some columns of b.
 ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y);
 
-// How the operands lie in memory: "n" where neighbours are along the depth of the first and the columns of the second,
-// "t" where they are along its rows, or the depth of the second. "nn", "nt", "tn", "tt".
+// Memory layout of the operands: "n" if the depth of the first, or the columns of the second, are contiguous; "t" if
+// its rows, or the depth of the second, are. "nn", "nt", "tn", "tt".
 std::string product_form(const tensor::Shape& a, const tensor::Shape& b);
 
 }  // namespace kintsugi::simulate

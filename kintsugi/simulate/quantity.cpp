@@ -75,7 +75,7 @@ std::optional<double> quantity(std::string_view text, Measure measure) {
 }
 
 std::string to_string(double value, Measure measure) {
-  // The largest unit of powers of 1,000 that is not larger than the value.
+  // The largest unit of powers of 1,000 that does not exceed the value.
   const Unit* best = nullptr;
   for (const Unit& unit : units(measure)) {
     const bool decimal = unit.name.find('i') == unit.name.npos && unit.name.find("b/") == unit.name.npos;

@@ -19,7 +19,7 @@
 
 namespace kintsugi::simulate {
 
-// One key of the section. UserError, one line that begins with `name` and a line number.
+// Reads one key of the section. Throws UserError, one line that begins with `name` and a line number.
 void read_measured(const config::Entry& entry, std::string_view name, Measured& to);
 // The whole section; empty if nothing was measured.
 std::string to_toml(const Measured& measured);

@@ -80,41 +80,41 @@ class Run {
   }
 
  private:
-  // kernels: those of a stage are done. flow: the bytes of a transfer begin to flow. transfer: it is done.
+  // kernels: those of a stage are done. flow: bytes of a transfer begin to flow. transfer: it is done.
   struct Event {
     enum class Kind : uint8_t { kernels, flow, transfer };
     double time = 0;
     Kind kind = Kind::kernels;
-    int index = 0;    // of the stage or the transfer
-    int version = 0;  // an older one than that of the stage or transfer is void
+    int index = 0;    // stage or transfer
+    int version = 0;  // void if older than that of the stage or transfer
     int64_t order = 0;
 
-    bool operator<(const Event& other) const {  // the earliest is on top
+    bool operator<(const Event& other) const {  // earliest on top
       return time != other.time ? time > other.time : order > other.order;
     }
   };
 
   struct Awaited {
     bool done = false;
-    int transfer = 0;  // in timed_.transfers
+    int transfer = 0;  // index into timed_.transfers
   };
 
   struct Stage {
     enum class State : uint8_t { working, waiting, ended };
     State state = State::working;
     size_t call = 0, item = 0;
-    double begin = 0;   // of the kernels that it works on
-    double since = 0;   // when it began to work at the rate of now, to wait, or ended
-    double alone = 0;   // seconds of the kernels at the described rate
-    double left = 0;    // of them
-    double factor = 1;  // by which kernels take longer
+    double begin = 0;   // of the current kernels
+    double since = 0;   // when it began to work at the current rate, to wait, or ended
+    double alone = 0;   // seconds of the kernels at the nominal rate
+    double left = 0;    // remaining
+    double factor = 1;  // current slowdown of kernels
     int version = 0;
     EventKey awaited = {};
-    std::array<int, kLinks> flowing = {};  // transfers by link
+    std::array<int, kLinks> flowing = {};  // [link]: number of transfers
     std::unordered_map<EventKey, Awaited, HashOfKey> awaited_by_key = {};
   };
 
-  // One end of a transfer, as a stage has started it.
+  // One end of a transfer, as started by a stage.
   struct End {
     int stage = 0;
     size_t call = 0;
@@ -122,7 +122,7 @@ class Run {
     int transfer = 0;
   };
 
-  // own: of the stage that starts a collective, or sends. other: of the one that receives.
+  // own: the stage that starts a collective, or sends. other: the receiving stage.
   struct Channel {
     std::deque<End> own, other;
     bool busy = false;
@@ -140,7 +140,7 @@ class Run {
     return timed_.transfers[static_cast<size_t>(end.transfer)];
   }
 
-  // What a stage works on.
+  // The current item of a stage.
   const Item& timed_item(int s) const {
     const Stage& stage = stages_[static_cast<size_t>(s)];
     const int body = lists_[static_cast<size_t>(s)]->calls[stage.call].body;
@@ -151,7 +151,7 @@ class Run {
     events_.push({time, kind, index, version, order_++});
   }
 
-  // Runs a stage on until it works, waits or has ended.
+  // Advances a stage until it works, waits or has ended.
   void advance(int s) {
     Stage& stage = stages_[static_cast<size_t>(s)];
     const CallList& list = *lists_[static_cast<size_t>(s)];
@@ -226,7 +226,7 @@ class Run {
     return factor / std::min(cluster_.device.turns, static_cast<double>(stages_.size()) / computing_);
   }
 
-  // The kernels that a stage works on go on at the rate of now.
+  // Continues the kernels of a stage at the current rate.
   void change_rate(int s) {
     Stage& stage = stages_[static_cast<size_t>(s)];
     if (stage.state != Stage::State::working) return;
@@ -238,7 +238,7 @@ class Run {
     push(now_ + stage.left * factor, Event::Kind::kernels, s, ++stage.version);
   }
 
-  // Where devices share cores, those that compute have what the others do not use.
+  // If devices share cores, active ones get what the others do not use.
   void take_turns() {
     if (cluster_.device.turns == 1) return;
     const auto works = [](const Stage& stage) { return stage.state == Stage::State::working; };
@@ -306,7 +306,7 @@ class Run {
     if (live.is_message) f(live.other);
   }
 
-  // The transfers that share what a transfer leaves a stage by, or comes in by. A collective does both.
+  // The transfers that share the link on which a transfer leaves or enters a stage. A collective does both.
   std::vector<int>& lane(int stage, LinkKind link, bool in) {
     return lanes_[(static_cast<size_t>(stage) * kLinks + static_cast<size_t>(link)) * 2 + (in ? 1 : 0)];
   }
@@ -320,7 +320,7 @@ class Run {
     flow_changed(id, 1);
   }
 
-  // A transfer begins or ends to flow: those beside it change their rates, and so do kernels.
+  // A transfer begins or ceases to flow: updates the rates of concurrent transfers and kernels.
   void flow_changed(int id, int by) {
     for (std::vector<int>* l : lanes_of(live_[static_cast<size_t>(id)]))
       for (const int other : *l) set_rate(other);
@@ -387,15 +387,15 @@ class Run {
   const Cluster& cluster_;
   const Options& options_;
   const double slowest_;   // all ranks wait for it, sooner or later
-  const double occupied_;  // by which kernels slow down that leave units to a collective
+  const double occupied_;  // slowdown of kernels that leave multiprocessors to a collective
   TimedPrograms timed_;
   std::vector<const CallList*> lists_;
   std::vector<Stage> stages_;
-  double computing_;  // stages
+  double computing_;  // number of stages
   std::vector<std::vector<int>> lanes_;
   std::vector<Channel> channels_;
   std::vector<Live> live_;
-  std::vector<int> free_;  // in live_
+  std::vector<int> free_;  // free indices in live_
   std::priority_queue<Event> events_;
   int64_t order_ = 0;
   double now_ = 0;

@@ -5,8 +5,8 @@
 
 namespace kintsugi::simulate {
 
-// Nodes of 8 devices: 100 FLOP/s and 10 bytes/s of 10 units, 5 bytes/s within a node, 1 byte/s a device between nodes,
-// nothing takes time to start.
+// Nodes of 8 devices: 100 FLOP/s and 10 bytes/s for 10 units, 5 bytes/s within a node, 1 byte/s per device between
+// nodes, no startup costs.
 inline Cluster small_cluster() {
   Cluster c;
   c.nodes = 1000;

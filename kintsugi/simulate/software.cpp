@@ -10,13 +10,13 @@
 namespace kintsugi::simulate {
 namespace {
 
-// Section 4.2: biases with GeLU, and with dropout and the residual, in one kernel; section 4.1: messages in parts. Of
-// the release: attention as two batched products with a fused softmax and a dropout between them (model/transformer.py,
-// with the sequence as the outermost dim and one product for query, key and value); gradients in 16 bits, which
-// autograd adds by kernels of their own, and which are summed over `data` after the last backward pass; messages wait
-// for their receiver (p2p_communication.py); a layer is computed again with all that it has. The update reads and
-// writes a weight's gradient 28 bytes more than ours: cast to fp32 (6), unscaled and checked (8), clipped (8), the
-// weight cast (4), zeroed (2) (optimizer/optimizer.py, clip_grads.py).
+// Section 4.2: biases fused with GeLU, and with dropout and residual; section 4.1: messages in parts. From the release:
+// attention as two batched matmuls with a fused softmax and a dropout between them (model/transformer.py, with the
+// sequence as the outermost dim and one matmul for query, key and value); 16-bit gradients, which autograd accumulates
+// by separate kernels, and which are reduced over `data` after the last backward pass; messages wait for their receiver
+// (p2p_communication.py); recomputation of complete layers. The update reads and writes 28 bytes more than ours per
+// weight gradient: cast to fp32 (6), unscaled and checked (8), clipped (8), weight cast (4), zeroed (2)
+// (optimizer/optimizer.py, clip_grads.py).
 constexpr Software kMegatron2021 = {
     .name = "megatron-2021",
     .source = "Narayanan et al. 2021, section 4; Megatron-LM, release 2.5",
@@ -37,7 +37,7 @@ constexpr Software kMegatron2021 = {
     .update_bytes = 28,
 };
 
-// The same: it was forked before products added to gradients.
+// The same: it was forked before matmuls accumulated gradients.
 Software megatron_deepspeed() {
   Software s = kMegatron2021;
   s.name = "megatron-deepspeed";
@@ -45,10 +45,10 @@ Software megatron_deepspeed() {
   return s;
 }
 
-// A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time for
-// each of our kernels, of which a PyTorch that computes a layer again starts several, follows from the eighteen pairs
-// of runs that differ in micro_batch alone: with this, half of them change by more than simulated, half by less. One
-// figure for all rows: good for an order, not for a time.
+// A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host launches a kernel only after the previous one has ended. Its
+// time for each of our kernels, for which a PyTorch that recomputes layers launches several, follows from the eighteen
+// pairs of runs that differ only in micro_batch: with this value, half of them change by more than simulated, half by
+// less. A single value for all rows: good for a ranking, not for a time.
 Software bloom() {
   Software s = megatron_deepspeed();
   s.name = "bloom-2022";
@@ -57,7 +57,7 @@ Software bloom() {
   return s;
 }
 
-// The same with bf16, from 28 February on: gradients are accumulated, and so summed, in fp32.
+// The same with bf16, from 28 February on: gradients are accumulated, and thus reduced, in fp32.
 Software bloom_bf16() {
   Software s = bloom();
   s.name = "bloom-2022-bf16";
@@ -66,8 +66,8 @@ Software bloom_bf16() {
   return s;
 }
 
-// As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
-// gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and checked
+// As megatron-2021, but matmuls accumulate gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
+// gathers and sums over `tensor` overlap with one of the two matmuls of a gradient. The update: unscaled and checked
 // (8), clipped (8), the weight cast (4), zeroed (4).
 Software megatron_2022() {
   Software s = kMegatron2021;
@@ -80,9 +80,9 @@ Software megatron_2022() {
   return s;
 }
 
-// What eager PyTorch does otherwise: activations and residuals are kernels of their own, and so is each step of an
-// update. FSDP makes a layer one flat parameter: autograd puts the gradients of its views together before they are
-// reduced. NCCL's rings on eight A100 have 24 channels, a block on a multiprocessor each ("Channel 00/24" in its logs).
+// Differences in eager PyTorch: activations and residuals are separate kernels, and so is each step of an update. FSDP
+// makes a layer one flat parameter: autograd concatenates the gradients of its views before they are reduced. NCCL's
+// rings on eight A100 have 24 channels, each a block on a multiprocessor ("Channel 00/24" in its logs).
 constexpr Software kPyTorchFsdp = {
     .name = "pytorch-fsdp",
     .source = "llm-foundry, October 2023: PyTorch 2.1 FSDP, mixed_precision PURE, attn_impl triton; Composer",
@@ -92,10 +92,10 @@ constexpr Software kPyTorchFsdp = {
     .joins_activations = false,
     // Composer's DecoupledAdamW is a chain of kernels over fp32: first moment 8 + 12, second 8 + 12, root 8, division
     // 8, addition of epsilon 8, weight 16. Gradients are cast (6), their norm read (4) and clipped (8), weights cast
-    // (6). All less the 28 of ours.
+    // (6). Minus the 28 of ours.
     .update_bytes = 76,
-    // The fused loss reads the logits, and writes their gradient over them (6); the two metrics of each training batch,
-    // LanguageCrossEntropy and LanguagePerplexity, cast them to fp32 and normalize them (14 each).
+    // The fused loss reads the logits and overwrites them with their gradient (6); the two metrics of each training
+    // batch, LanguageCrossEntropy and LanguagePerplexity, cast them to fp32 and normalize them (14 each).
     .logit_bytes = 34,
     .attention = "triton",
     .channels = 24,
@@ -103,10 +103,9 @@ constexpr Software kPyTorchFsdp = {
     .reduce_copies = 2,
 };
 
-// FSDP2: gathered weights are copied out of a buffer for each parameter, gradients are cast to fp32 in one for all.
-// Eager norms cast to fp32, square, average, multiply, cast and multiply by the weights (36 bytes of each element, and
-// 76 in the backward pass; ours move 4 and 8); rotary positions cast, multiply complex numbers and cast (20; ours move
-// 4).
+// FSDP2: gathered weights are copied out of a buffer per parameter; gradients are cast to fp32 in one buffer for all.
+// Eager norms cast to fp32, square, average, multiply, cast and multiply by the weights (36 bytes per element, and 76
+// in the backward pass; ours move 4 and 8); rotary positions cast, multiply complex numbers and cast (20; ours move 4).
 constexpr Software kTorchtitan = {
     .name = "torchtitan",
     .source = "torchtitan, December 2024: PyTorch 2.6 FSDP2, gradients reduced in fp32, checkpointing of operations",
@@ -125,7 +124,7 @@ constexpr Software kTorchtitan = {
     .rotary_bytes = 16,
 };
 
-// The same with torch.compile for each block: elementwise operations one after another are one kernel, and the loss is.
+// The same with torch.compile per block: consecutive elementwise operations fuse to one kernel, as does the loss.
 Software torchtitan_compiled() {
   Software s = kTorchtitan;
   s.name = "torchtitan-compile";
@@ -137,14 +136,13 @@ Software torchtitan_compiled() {
 
 // Megatron's profile for H100.
 //
-// Flash attention of cuDNN. The user guide: sums of gradients in buckets that run beside all backward passes, in
-// bf16 (grad_reduce_in_fp32 is off); gathers of weights beside forward passes, one part of which is exposed;
-// gathers and sums over `tensor` beside products. Of these, the configurations for H100
-// (userbuffers_bf16_h100_*): a ring exchange where a gather's result is multiplied, 4 pieces where a product is
-// summed in the forward pass, with 16 of the units for the sum (24 for the smaller product of attention), and
-// bulk, beside the product of the other gradient, elsewhere. Gradients in bf16 are
-// train.gradient_dtype. The update: cast to fp32 (6), clipped (8), the weight cast (4), zeroed (2), and read by
-// norm and optimizer in fp32 (4).
+// Flash attention of cuDNN. The user guide: gradient sums in buckets that overlap with all backward passes, in bf16
+// (grad_reduce_in_fp32 is off); weight gathers overlap with forward passes, with one part exposed; gathers and sums
+// over `tensor` overlap with matmuls. Of these, the configurations for H100 (userbuffers_bf16_h100_*): a ring exchange
+// where a gather's result is multiplied, 4 pieces where the result of a matmul is summed in the forward pass, with 16
+// multiprocessors for the sum (24 for the smaller matmul of attention), and bulk, overlapping with the matmul of the
+// other gradient, elsewhere. Gradients in bf16 are train.gradient_dtype. The update: cast to fp32 (6), clipped (8), the
+// weight cast (4), zeroed (2), and read by norm and optimizer in fp32 (4).
 constexpr Software kMegatron2025 = {
     .name = "megatron-2025",
     .source =
@@ -165,8 +163,8 @@ constexpr Software kMegatron2025 = {
     .shards_context = true,
 };
 
-// The same with fp8: products with weights, forward and backward, by delayed scaling (Transformer Engine, recipe
-// DelayedScaling, format HYBRID); attention, the head and all else stay in bf16.
+// The same with fp8: matmuls with weights, forward and backward, with delayed scaling (Transformer Engine, recipe
+// DelayedScaling, format HYBRID); attention, the head and everything else stay in bf16.
 Software megatron_2025_fp8() {
   Software s = kMegatron2025;
   s.name = "megatron-2025-fp8";

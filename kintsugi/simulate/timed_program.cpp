@@ -19,7 +19,7 @@ using program::Program;
 
 namespace {
 
-// In which the product before a sum over `tensor` is done (Transformer Engine, num_splits of a pipeline).
+// Number of pieces of a matmul before a reduction over `tensor` (Transformer Engine, num_splits of a pipeline).
 constexpr double kSumPieces = 4;
 
 class Builder {
@@ -44,7 +44,7 @@ class Builder {
   }
 
  private:
-  // The largest absolute values of all operands in fp8 are reduced over all ranks of a stage when a pass ends, for the
+  // The maximum absolute values of all fp8 operands are reduced over all ranks of a stage at the end of a pass, for the
   // scales of the next (Transformer Engine, delayed scaling, reduce_amax; Megatron, tp_only_amax_red is off).
   void add_amax(const Program& p, const program::Body& body, std::vector<Item>& items) {
     if (!body.does(program::Work::forward) && !body.does(program::Work::backward)) return;
@@ -58,21 +58,21 @@ class Builder {
     items.back().kernels[static_cast<size_t>(Class::other)] = t.total();
   }
 
-  // The first rank of a stage stands for all.
+  // The first rank of a stage represents all.
   static int first_rank(const Program& p) {
     for (int rank = 0; rank < p.mesh.ranks(); ++rank)
       if (p.mesh.stage_of(rank) == p.stage) return rank;
     throw base::InternalError("simulate", "stage {} has no rank", p.stage);
   }
 
-  // Layers as a whole, and not the core of attention alone: then norms of the forward pass stand in it.
+  // Complete layers, and not only the core of attention: it then contains norms of the forward pass.
   static bool recomputes_layers(const program::Body& body) {
     return body.does(program::Work::backward) && std::ranges::any_of(body.instructions, [](const Instruction& i) {
              return i.kernel == "layer_norm" || i.kernel == "rms_norm";
            });
   }
 
-  // Of each layer of a chunk, the last product of its forward pass and what follows it.
+  // For each layer of a chunk, the last matmul of its forward pass and what follows it.
   void add_layer_ends(const Program& p, int chunk, std::vector<Item>& items) {
     const auto forward = std::ranges::find_if(p.bodies, [&](const program::Body& body) {
       return body.does(program::Work::forward) && body.chunk == chunk && body.variant_of < 0;
@@ -83,7 +83,7 @@ class Builder {
       const Instruction& i = *a.instruction;
       if (!layer.empty() && i.layer != layer.back().instruction->layer) layer.clear();
       if (i.kernel == "contract") {
-        // An earlier product of the layer is no end.
+        // An earlier matmul of the layer is not its end.
         while (!ends.empty() && ends.back().instruction->layer == i.layer) ends.pop_back();
         layer = {a};
       } else if (layer.empty() || is_message(i)) {
@@ -117,7 +117,7 @@ class Builder {
     if (software_.flat_layers) join_buckets(p, list, first_item, items);
   }
 
-  // Of weights of which each rank holds a part, or of their gradients.
+  // Of sharded weights, or of their gradients.
   static bool is_sharding(const Program& p, const Instruction& i) {
     return (starts(i, Collective::all_gather) || starts(i, Collective::reduce_scatter)) &&
            p.buffer(i.ins[0]).type.shape.has("flat");
@@ -134,7 +134,7 @@ class Builder {
         kernels_.bytes(copies * static_cast<double>(p.buffer(whole).bytes()));
   }
 
-  // Where the weights of a layer are one collective, buckets other than the largest begin with it.
+  // Where the weights of a layer form one collective, buckets other than the largest begin with it.
   void join_buckets(const Program& p, const std::vector<Arranged>& list, size_t first_item, std::vector<Item>& items) {
     std::map<std::pair<int, Collective>, double> largest;
     for (const Arranged& a : list)
@@ -152,8 +152,9 @@ class Builder {
     }
   }
 
-  // Of products in pieces: a gather arrives beside the pieces of the product that reads it; of a sum, the part of the
-  // last piece is not hidden. Those of the backward pass run beside the product of the other gradient.
+  // Overlap of matmuls in pieces: a gather arrives concurrently with the pieces of the matmul that reads it; of a
+  // reduction, the part of the last piece is exposed. Those of the backward pass overlap with the matmul of the other
+  // gradient.
   void hide(const Program& p, const program::Body& body, const std::vector<Arranged>& list, size_t at,
             TimedTransfer& t) const {
     const Instruction& i = *list[at].instruction;
@@ -220,7 +221,7 @@ class Builder {
     return static_cast<int>(result_.transfers.size()) - 1;
   }
 
-  // The parts in which weights are gathered beside the next step: the chunks of a stage, or else its layers.
+  // The parts in which weights are gathered during the next step: the chunks of a stage, or else its layers.
   static double parts_of(const Program& p) {
     std::set<int> chunks, layers;
     for (const program::Body& body : p.bodies) {
@@ -232,7 +233,7 @@ class Builder {
     return static_cast<double>(std::max<size_t>(1, parts));
   }
 
-  // Of a value that all ranks over `tensor` hold: a part of it, and the gather of the parts.
+  // For a value that all ranks over `tensor` hold: sending one part, and gathering the parts.
   TransferTime cut_message(const Program& p, const Instruction& i, TransferTime whole, int rank) const {
     const std::string axes[] = {"tensor"};
     const std::vector<mesh::Factor> factors = p.mesh.expand(axes);
@@ -248,7 +249,7 @@ class Builder {
     return whole;
   }
 
-  // "data", "data tensor": the axes of a group, whatever the order of its factors; "data.1" for a part of one.
+  // "data", "data tensor": the axes of a group, regardless of the order of its factors; "data.1" for a part of one.
   static std::string axis_name(const mesh::Mesh& mesh, std::vector<mesh::Factor> group) {
     std::ranges::sort(group);
     return mesh.name_of(group);
@@ -268,7 +269,7 @@ class Builder {
   const Cluster& cluster_;
   const Software& software_;
   KernelCosts kernels_;
-  int rank_ = 0;  // of the stage that is being added
+  int rank_ = 0;  // of the stage being added
   TimedPrograms result_;
   std::map<std::tuple<int, int, std::string>, int> channels_;
 };

@@ -1,4 +1,4 @@
-// A program with times instead of instructions: what a stage does between its communications, added up.
+// A program with times instead of instructions: the work of a stage between communications, summed.
 #pragma once
 
 #include <array>
@@ -20,23 +20,23 @@ struct Item {
   Kind kind = Kind::kernels;
   std::array<double, kClasses> kernels = {};  // seconds
   int event = -1;
-  int transfer = -1;  // of a start: a position in TimedPrograms::transfers
+  int transfer = -1;  // start: index into TimedPrograms::transfers
 };
 
-// A collective or message as it stands in a program. Those of one channel run in order; a message has two ends, in the
-// programs of two stages, which meet in the channel's order.
+// A collective or message of a program. Transfers of one channel run in order; a message has two ends, in the programs
+// of two stages, which are matched in channel order.
 struct TimedTransfer {
   int channel = 0;
-  int other = -1;  // of a message: the stage of the other end
+  int other = -1;  // messages: stage of the other end
   bool receives = false;
-  bool late = false;      // begins only when it is waited for, as the software does
+  bool late = false;      // begins only when it is waited for, as in the software
   bool buffered = false;  // a send that nobody waits for
-  int axis = 0;           // a position in TimedPrograms::axes
+  int axis = 0;           // index into TimedPrograms::axes
   TransferTime time = {};
 };
 
 struct TimedPrograms {
-  std::vector<std::vector<std::vector<Item>>> bodies;  // by stage, by body
+  std::vector<std::vector<std::vector<Item>>> bodies;  // [stage][body]
   std::vector<TimedTransfer> transfers;
   std::vector<std::string> axes;
   int channels = 0;

@@ -13,14 +13,14 @@ using program::Collective;
 
 namespace {
 
-// The part of a ring's bandwidth that a tree reaches (NCCL, src/graph/tuning.cc, trees over several nodes).
+// The fraction of a ring's bandwidth that a tree reaches (NCCL, src/graph/tuning.cc, trees over several nodes).
 constexpr double kTree = 0.92;
 
-// Shares of the bandwidth that NCCL's low-latency protocols reach, since they send flags with the data, and the most
-// bytes/s of LL between nodes (tuning.cc, llMaxBws, more than two nodes).
+// Fractions of the bandwidth that NCCL's low-latency protocols reach, since they send flags with the data, and the
+// maximum bytes/s of LL between nodes (tuning.cc, llMaxBws, more than two nodes).
 constexpr double kLl128 = 0.92, kLl = 0.5, kMostLl = 20.4e9;
 
-// How often the data goes round the ring.
+// Number of times that the data travel around the ring.
 double rounds(Collective kind) {
   switch (kind) {
     case Collective::all_reduce:
@@ -42,15 +42,15 @@ double tapered(const Cluster& c, const GroupShape& g) {
   return c.network.link.attained() * (g.leaves_part ? c.network.taper : 1);
 }
 
-// One step to the neighbour.
+// One step to the neighbor.
 TransferTime message(const Cluster& c, const GroupShape& g, double bytes) {
   if (g.nodes == 1) return {LinkKind::node, c.node.start + c.node.step, bytes / c.node.attained()};
   return {LinkKind::network, c.network.link.start + c.network.link.step, bytes / tapered(c, g)};
 }
 
 // A ring over several nodes takes `turns` x (nodes - 1) steps between nodes and `turns` x (ranks - nodes) within them.
-// The library picks the protocol that takes least: Simple has the whole bandwidth, LL128 and LL have shorter steps
-// (NCCL, src/graph/tuning.cc, NCCL_ALGO_RING).
+// The library selects the fastest protocol: Simple has the full bandwidth, LL128 and LL have shorter steps (NCCL,
+// src/graph/tuning.cc, NCCL_ALGO_RING).
 TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, double bytes, double bandwidth) {
   const Link &node = c.node, &network = c.network.link;
   const double between = turns * static_cast<double>(g.nodes - 1),
@@ -68,7 +68,7 @@ TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, d
   return best;
 }
 
-// A ring enters and leaves a node by one adapter if the group has two devices there that share it, or one device alone.
+// A ring enters and leaves a node by one adapter if the group has two devices there that share it, or a single device.
 bool changes_adapter(const Cluster& c, const std::vector<int>& ranks) {
   const auto per_node = static_cast<int>(c.devices_per_node);
   const auto per_adapter = c.network.adapters == 0 ? 1 : std::max(1, per_node / static_cast<int>(c.network.adapters));
@@ -78,11 +78,11 @@ bool changes_adapter(const Cluster& c, const std::vector<int>& ranks) {
   return devices.size() > 1 && std::ranges::all_of(devices, [](const auto& d) { return d.second == 1; });
 }
 
-// As measured in a node. What the least bytes take is no time of the link.
+// As measured within a node. The time of the fewest bytes is latency.
 std::optional<TransferTime> measured_time(const Measured& measured, const GroupShape& g, Collective kind,
                                           double bytes) {
   const Collective row = kind == Collective::receive ? Collective::send
-                         : kind == Collective::halo  ? Collective::shift  // to neighbours too
+                         : kind == Collective::halo  ? Collective::shift  // also to neighbors
                                                      : kind;
   const int ranks = row == Collective::send ? 2 : static_cast<int>(g.ranks);
   const auto seconds = measured.transfer_seconds(row, ranks, bytes);
@@ -117,7 +117,7 @@ TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kin
   if (g.nodes == 1) return {LinkKind::node, c.node.start + turns * (n - 1) * c.node.step, bytes / c.node.attained()};
   const double start = c.network.link.start, hop = c.network.link.step;
   if (kind == Collective::all_to_all) {
-    // What goes to other nodes leaves through the device's own part of the network.
+    // Traffic to other nodes uses the device's own part of the network.
     const double outside = bytes * (n - g.per_node()) / (n - 1);
     const double within = (bytes - outside) / c.node.attained();
     return {LinkKind::network, start + (nodes - 1) * hop, std::max(outside / tapered(c, g), within)};
@@ -136,7 +136,7 @@ TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kin
 TransferTime copy_time(const Cluster& c, int64_t ranks, double bytes) {
   if (c.storage_bandwidth == 0)
     throw base::UserError("cluster", "{}: storage.bandwidth is missing, and the run offloads to files", c.path);
-  // Of several nodes, it is reached over each device's part of the network.
+  // With several nodes, storage is reached over each device's part of the network.
   const double shared = bytes * static_cast<double>(ranks) / c.storage_bandwidth;
   const double own = c.nodes > 1 ? bytes / c.network.link.attained() : 0;
   return {LinkKind::storage, 0, std::max(shared, own)};

@@ -1,4 +1,4 @@
-// How long collectives, messages and copies take, alone on their links.
+// Time of collectives, messages and copies on otherwise idle links.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace kintsugi::simulate {
 
-// What a transfer occupies: the links within a node, to the network, or to storage.
+// What a transfer occupies: links within a node, to the network, or to storage.
 enum class LinkKind : uint8_t { node, network, storage };
 
-// latency: before bytes flow, which other transfers do not lengthen. seconds: of the bytes, at the whole bandwidth.
+// latency: before bytes flow, unaffected by other transfers. seconds: of the bytes, at full bandwidth.
 struct TransferTime {
   LinkKind link = LinkKind::node;
   double latency = 0;
@@ -21,7 +21,7 @@ struct TransferTime {
   double total() const { return latency + seconds; }
 };
 
-// A group of ranks, by the nodes that they are on. Ranks fill the nodes in their order.
+// A group of ranks, by the nodes they are on. Ranks fill nodes in order.
 struct GroupShape {
   int64_t ranks = 1;
   int64_t nodes = 1;
@@ -32,10 +32,10 @@ struct GroupShape {
 };
 GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks);
 
-// Of a collective, a message or a copy. `wire_bytes`: what a rank sends.
+// For a collective, a message or a copy. `wire_bytes`: sent per rank.
 TransferTime transfer_time(const Cluster& cluster, const GroupShape& group, program::Collective kind,
                            double wire_bytes);
-// To or from storage, which all ranks of the run share, and which those of several nodes reach over the network.
+// To or from storage, which all ranks of the run share, and which several nodes reach over the network.
 TransferTime copy_time(const Cluster& cluster, int64_t ranks, double bytes);
 
 }  // namespace kintsugi::simulate

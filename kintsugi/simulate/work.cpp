@@ -9,7 +9,7 @@ using program::Program;
 
 namespace {
 
-// The part of an instruction that is of the forward pass.
+// The part of an instruction's FLOPs that belongs to the forward pass.
 double forward_flops(const program::Body& body, const Instruction& i) {
   if (i.kernel == "head_with_grad") return i.cost.flops / 3;
   return body.does(program::Work::forward) && i.kind == program::Kind::compute ? i.cost.flops : 0;

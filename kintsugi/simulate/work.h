@@ -1,4 +1,4 @@
-// What a step computes, counted by the definitions that are in use.
+// Counts the work of a step by the common definitions.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace kintsugi::simulate {
 
-// FLOPs of a step on all ranks together.
+// FLOPs of a step over all ranks.
 //
-// model: three times those of the forward pass, of causal attention those of the pairs that are computed; nothing that
-// is computed again counts. full_attention: the same with all pairs of attention (Chowdhery et al. 2022, appendix B).
-// hardware: all that is computed.
+// model: three times those of the forward pass, counting only computed pairs of causal attention, without
+// recomputation. full_attention: the same with all pairs of attention (Chowdhery et al. 2022, appendix B). hardware:
+// everything that is computed.
 struct Work {
   double model = 0, full_attention = 0, hardware = 0;
 };

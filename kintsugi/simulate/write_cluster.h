@@ -1,4 +1,4 @@
-// A cluster as the text of its file.
+// Writes a cluster as the text of its file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::simulate {
 
-// What parse_cluster reads; figures to four digits, those with their defaults left out.
+// The input of parse_cluster(); figures to four digits, without defaults.
 std::string to_toml(const Cluster& cluster);
 
 }  // namespace kintsugi::simulate
