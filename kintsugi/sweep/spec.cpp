@@ -50,7 +50,7 @@ double number_of(const Raw& raw, const At& at) {
   return raw.number;
 }
 
-// As --set takes it.
+// In the syntax of --set.
 std::string value_of(const Raw& raw, const At& at) {
   switch (raw.type) {
     case Raw::Type::boolean:
@@ -104,7 +104,7 @@ void require_key(const std::string& key, const At& at) {
                                               : fmt::format("; did you mean \"{}.{}\"?", key.substr(0, dot), meant));
 }
 
-// Calls f("train.steps", value, line) for `"train.steps" = ...` and for `train.steps = ...`, which TOML reads as a
+// Calls f("train.steps", value, line) for `"train.steps" = ...` and for `train.steps = ...`, which TOML parses as a
 // table.
 void each_key(const config::Entry& entry, const std::function<void(const std::string&, const Raw&, int)>& f) {
   if (entry.key.find('.') == std::string::npos && entry.value.type == Raw::Type::table)
@@ -207,7 +207,7 @@ std::vector<Values> grid(const Spec& spec) {
 std::vector<Values> drawn(const Spec& spec) {
   std::vector<Values> all;
   std::set<Values> seen;
-  // Small spaces repeat: then there are fewer runs than asked for.
+  // Small spaces repeat: the sweep then has fewer runs than requested.
   for (int64_t trial = 0; trial < 20 * spec.trials && std::ssize(all) < spec.trials; ++trial) {
     Values values;
     for (size_t d = 0; d < spec.search.size(); ++d)

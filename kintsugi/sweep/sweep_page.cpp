@@ -14,7 +14,7 @@
 namespace kintsugi::sweep {
 namespace {
 
-// One axis of the parallel coordinates: a position from 0 (bottom) to 1 for each run, and labels.
+// One axis of the parallel coordinates: a position from 0 (bottom) to 1 per run, and labels.
 struct Axis {
   std::string name;
   std::vector<double> at;  // by trial; NaN: no value
@@ -66,7 +66,7 @@ class CoordinatesPicture : public report::Svg {
  public:
   CoordinatesPicture(const std::vector<Axis>& axes, const std::vector<int64_t>& order)
       : Svg(kWidth, kHeight, kLeft, "Runs of the sweep: darker is better"), axes_(axes) {
-    // The best are drawn last, on top.
+    // Draw the best last, on top.
     for (size_t i = order.size(); i-- > 0;) add_run(static_cast<size_t>(order[i]), i, order.size());
     for (size_t a = 0; a < axes_.size(); ++a) add_axis(a);
   }
@@ -103,7 +103,7 @@ class CoordinatesPicture : public report::Svg {
   const std::vector<Axis>& axes_;
 };
 
-// The best result so far after as many steps of all runs together, rung by rung.
+// The best result so far by the total steps of all runs, rung by rung.
 report::Curve best_over_steps(const Sweep& sweep) {
   report::Curve curve;
   curve.dots = true;
@@ -193,7 +193,7 @@ std::string sweep_page(const Spec& spec, const Sweep& sweep, std::span<const rep
   report::Chart losses;
   losses.heading = sweep.measure.empty() ? "loss" : sweep.measure;
   const std::vector<int64_t> order = ranking(sweep);
-  constexpr size_t kMostCurves = 24;  // more cannot be told apart
+  constexpr size_t kMostCurves = 24;  // more are indistinguishable
   for (size_t i = 0; i < std::min(kMostCurves, order.size()); ++i) {
     const report::Measure& m = metrics[static_cast<size_t>(order[i])].measure(losses.heading);
     report::Curve curve;

@@ -1,4 +1,4 @@
-// What a sweep has found: a table as CSV and as text, and an HTML page with pictures.
+// The results of a sweep: a table as CSV and text, and an HTML page with pictures.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@ namespace kintsugi::sweep {
 
 std::string trial_name(int64_t trial);  // "run_007"
 
-// Best first: place, run, the values, steps, the measure, failures, why it was given up.
+// Best first: place, run, values, steps, measure, failures, why it was given up.
 std::vector<std::vector<std::string>> result_rows(const Sweep& sweep);
 std::vector<std::string> result_head(const Spec& spec, const Sweep& sweep);
 std::string result_csv(const Spec& spec, const Sweep& sweep);
 
-// Every run as a line across one axis per key and one for the measure; the better, the darker. An SVG.
+// Returns an SVG with a line per run across one axis per key and one for the measure; better runs are darker.
 std::string parallel_coordinates(const Spec& spec, const Sweep& sweep);
 
-// The page: the table, parallel coordinates, the best measure over the steps spent, and the curves of all runs.
-// `metrics`: of each trial; without lines for one that has not begun.
+// The page: the table, parallel coordinates, the best measure by total steps, and the curves of all runs. `metrics`:
+// per trial; empty for one that has not begun.
 std::string sweep_page(const Spec& spec, const Sweep& sweep, std::span<const report::MetricsTable> metrics);
 
 }  // namespace kintsugi::sweep

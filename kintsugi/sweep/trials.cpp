@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// So that less is better.
+// Lower is better.
 double cost(const Sweep& sweep, double result) {
   return sweep.maximize ? -result : result;
 }

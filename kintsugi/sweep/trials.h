@@ -1,4 +1,4 @@
-// The runs of a sweep and what has become of them; which run next, and which are the best. Saved in sweep.json.
+// The runs of a sweep and their state: which run next, and which are best. Saved in sweep.json.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ inline constexpr const char* kStateFile = "sweep.json";
 
 struct Trial {
   Values values = {};
-  std::vector<double> results = {};  // the measure at the end of each rung that is done; finite
+  std::vector<double> results = {};  // the measure at the end of each completed rung; finite
   int64_t failures = 0;              // attempts that ended with an error
-  std::string failed = {};           // why it is not tried again; "": it may be
+  std::string failed = {};           // why it is not retried; "": it may be
 };
 
 struct Sweep {
-  std::string measure;  // "": not known until a run has reached the end of a rung
+  std::string measure;  // "": unknown until a run reaches the end of a rung
   bool maximize = false;
   int64_t eta = 3;
   std::vector<int64_t> rungs;  // steps, ascending
@@ -37,21 +37,22 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-// The trials of a rung, ascending: all in the first; in each other the best 1 / eta, at least one, of those that
-// reached the end of the one before, ties by number. Nothing while the rung before is not done.
+// The trials of a rung, ascending: all in the first; in the others the best 1 / eta, at least one, of those that
+// reached the end of the previous rung, ties by number. Empty until the previous rung is complete.
 std::vector<int64_t> members(const Sweep& sweep, size_t rung);
 
-// What is left to do in the first rung that is not done, by trial; empty: the sweep is done.
+// The remaining work of the first incomplete rung, by trial; empty: the sweep is done.
 std::vector<Work> work(const Sweep& sweep);
 
-// All trials, best first: by the rung reached, then by its result; trials without a result last, by number.
+// All trials, best first: by rung reached, then by its result; trials without a result last, by number.
 std::vector<int64_t> ranking(const Sweep& sweep);
 
-// Steps trained, and what the same trials would need without halving.
+// Steps trained, and the steps that the same trials would take without halving.
 int64_t steps_trained(const Sweep& sweep);
 
 void write_sweep(const std::filesystem::path& folder, const Sweep& sweep);
-// Nothing where there is no file. UserError if it is damaged, or was begun with other runs, rungs or goal than `now`.
+// Returns nothing if there is no file. Throws UserError if it is malformed, or was begun with other runs, rungs or goal
+// than `now`.
 std::optional<Sweep> read_sweep(const std::filesystem::path& folder, const Sweep& now);
 
 }  // namespace kintsugi::sweep
