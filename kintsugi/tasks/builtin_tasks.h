@@ -1,4 +1,4 @@
-// The files of `tasks/` as they were when the program was built; CMakeLists.txt writes their source.
+// The files of `tasks/`, embedded at build time; CMakeLists.txt generates their source.
 #pragma once
 
 #include <span>

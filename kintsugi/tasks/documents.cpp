@@ -33,7 +33,7 @@ std::string read_text(const fs::path& path) {
   }
 }
 
-// The lines of a text, without those that are empty at its end.
+// The lines of a text, without trailing empty ones.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -88,7 +88,7 @@ const Form& form_of(const Task& task, const Json& record) {
   throw base::InternalError("tasks", "no form of {} fits", task.name);
 }
 
-// A position among `count` choices, written as a number.
+// A numeric position among `count` choices.
 size_t choice_at(std::string_view text, int64_t first, size_t count, const Json& record) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -139,7 +139,7 @@ Document read_document(Kind kind, const Form& form, const Json& record, std::str
   return document;
 }
 
-// NAME.jsonl -> NAME + suffix, beside it.
+// NAME.jsonl -> NAME + suffix, in the same folder.
 fs::path beside(const fs::path& path, const std::string& suffix) {
   fs::path stem = path.filename();
   if (stem.extension() == ".gz" || stem.extension() == ".zst") stem = stem.stem();

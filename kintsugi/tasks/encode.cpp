@@ -54,7 +54,7 @@ class Encoder {
     return encoded;
   }
 
-  // A text begins after the token that an empty context has.
+  // A text begins after the token of an empty context.
   void encode_text(const std::string& text, std::vector<EncodedRequest>& windows) const {
     const std::optional<int32_t> start = first_ ? first_ : tokenizer_.end_of_text();
     if (!start) throw base::UserError("tasks", "the tokenizer has no token that begins or ends a text");

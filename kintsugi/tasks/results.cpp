@@ -52,7 +52,7 @@ double value_of(Metric metric, const Task& task, const Document& document, const
   throw base::InternalError("tasks", "an unknown metric");
 }
 
-// The sum of `values` over the sum of `weights`, and the standard error of a ratio to first order (Cochran 1977,
+// The sum of `values` divided by the sum of `weights`, and the standard error of a ratio to first order (Cochran 1977,
 // "Sampling techniques", section 2.11).
 Mean ratio_of(std::span<const double> values, std::span<const double> weights) {
   const auto n = static_cast<double>(values.size());

@@ -1,4 +1,4 @@
-// From the scores of requests to the metrics of a task.
+// Computes the metrics of a task from the scores of requests.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace kintsugi::tasks {
 
 struct DocumentResult {
   std::vector<evaluate::Score> scores;  // of its requests
-  size_t choice = 0;                    // the most likely, the first of several
+  size_t choice = 0;                    // the most likely; the first in a tie
   size_t normalized_choice = 0;         // the most likely by log-likelihood per character
 };
 
 struct MetricValue {
   Metric metric = Metric::accuracy;
   double value = 0;
-  // The sample's standard deviation over the root of their number; of a perplexity, to first order. Nothing for one
-  // document.
+  // The sample standard deviation divided by the square root of the count; for a perplexity, to first order. Nothing
+  // for a single document.
   std::optional<double> standard_error = {};
 };
 
@@ -34,7 +34,7 @@ struct TaskResult {
 TaskResult evaluate_scores(const Task& task, std::span<const Document> documents,
                            std::span<const evaluate::Score> scores);
 
-// JSON lines, one for each document: what it is, the log-likelihood of each request, and what was chosen.
+// JSON lines, one per document: its id, the log-likelihood of each request, and the choice.
 std::string describe_documents(std::span<const Document> documents, const TaskResult& result);
 
 }  // namespace kintsugi::tasks

@@ -40,7 +40,7 @@ bool measures(Metric metric, Kind kind) {
   return false;
 }
 
-// UserError for a member of another name.
+// Throws UserError for a member with another name.
 void require_members(const Json& object, std::initializer_list<std::string_view> names) {
   for (const Json& member : object.members())
     if (std::ranges::find(names, member.key()) == names.end())

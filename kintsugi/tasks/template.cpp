@@ -15,7 +15,7 @@ namespace {
 using base::Json;
 
 bool strips(char32_t code) {
-  return text::is_space(code) || (code >= 0x1C && code <= 0x1F);  // separators, to Python
+  return text::is_space(code) || (code >= 0x1C && code <= 0x1F);  // separators, in Python
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
@@ -35,7 +35,7 @@ std::string strip(std::string_view text, const std::string&) {
 std::string lstrip(std::string_view text, const std::string&) {
   return std::string(without_leading_space(text));
 }
-// The first character in upper case, if it is a letter of ASCII, the others in lower case.
+// Converts the first character to upper case if it is an ASCII letter, the others to lower case.
 std::string capitalize(std::string_view text, const std::string&) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -69,7 +69,7 @@ std::string last_word(std::string_view text, const std::string&) {
   const size_t space = text.rfind(' ');
   return std::string(space == std::string_view::npos ? text : text.substr(space + 1));
 }
-// Removes what is left in HellaSwag of the markup of its sources.
+// Removes remnants of markup from HellaSwag's sources.
 std::string wikihow(std::string_view text, const std::string& none) {
   const std::string titled = replaced(strip(text, none), " [title]", ". ");
   std::string out;
@@ -91,7 +91,7 @@ std::string tightened(std::string_view text, char open, char close) {
   std::string out;
   for (size_t at = 0;;) {
     const size_t begin = text.find(open, at);
-    // What is between the marks holds no closing one, but may hold an opening one.
+    // The text between the marks contains no closing one, but may contain an opening one.
     const size_t end = begin == std::string_view::npos ? begin : text.find(close, begin + 1);
     if (end == std::string_view::npos) return out += text.substr(at);
     out += text.substr(at, begin + 1 - at);
@@ -121,12 +121,12 @@ struct FilterRow {
   std::string (*apply)(std::string_view text, const std::string& argument);
   bool argument = false;
 };
-// Every filter.
+// All filters.
 constexpr std::array<FilterRow, 10> kFilters = {{
     {"strip", strip},
     {"lstrip", lstrip},
     {"capitalize", capitalize},
-    {"spaces", spaces},  // for underscores
+    {"spaces", spaces},  // in place of underscores
     {"before", before, true},
     {"after", after, true},
     {"without_last_word", without_last_word},
@@ -173,7 +173,7 @@ Json value_at(const Json& record, std::string_view path) {
   if (path.empty()) return at;
   for (const std::string& step : split(path, '.')) {
     const std::optional<Json> next = below(at, step);
-    if (!next && at.is_object()) return at.at(step);  // which says that it is absent
+    if (!next && at.is_object()) return at.at(step);  // reports that it is missing
     if (!next) at.refuse(position_of(step) ? "a list with position " + step : "an object with \"" + step + "\"");
     at = *next;
   }

@@ -9,24 +9,24 @@
 
 namespace kintsugi::tasks {
 
-// A change of a text by a row of the list of filters, some with an argument: "strip", "after:_".
+// A text filter from the list of filters, some with an argument: "strip", "after:_".
 struct Filter {
   size_t row = 0;
   std::string argument;
 };
-// UserError that names the place of `source` for one that is none of the list.
+// Throws UserError, naming the place of `source`, for an unknown filter.
 Filter parse_filter(const base::Json& source, std::string_view words);
 std::string filtered(const Filter& filter, std::string_view text);
 
-// A field in braces is a path of members and list positions, separated by dots; empty: the record itself. Filters may
-// follow: {support|lstrip}, {sentence|after:_|strip}. "{{" and "}}" are braces.
+// A field in braces is a path of members and list indices, separated by dots; empty: the record itself. Filters may
+// follow: {support|lstrip}, {sentence|after:_|strip}. "{{" and "}}" are literal braces.
 class Template {
  public:
   Template() = default;
-  // `source`: a text of a task file. UserError that names its place for a template that is malformed.
+  // `source`: a text of a task file. Throws UserError, naming its place, for a malformed template.
   explicit Template(const base::Json& source);
 
-  // UserError that names the place in the record for a field that is absent, or neither a text nor a number.
+  // Throws UserError, naming the place in the record, for a field that is absent or neither a text nor a number.
   std::string render(const base::Json& record) const;
 
  private:
@@ -40,11 +40,11 @@ class Template {
   std::vector<Part> parts_;
 };
 
-// The value at a path; UserError if there is none.
+// Returns the value at a path; throws UserError if there is none.
 base::Json value_at(const base::Json& record, std::string_view path);
 bool has_value_at(const base::Json& record, std::string_view path);
 
-// What str.strip() of Python removes: Unicode's white space.
+// Strips what Python's str.strip() removes: Unicode white space.
 std::string_view without_leading_space(std::string_view text);
 std::string_view without_trailing_space(std::string_view text);
 
