@@ -20,7 +20,7 @@ const Attributes::Value* Attributes::find(std::string_view name) const {
 template <typename T>
 const T& Attributes::get(std::string_view name) const {
   const Value* value = find(name);
-  // Kernels call this during a step: the text of the error is made only if there is one.
+  // Kernels call this during a step, so format the message only on error.
   if (!value || !std::holds_alternative<T>(*value))
     throw base::InternalError("attributes", "no \"{}\" of the type asked for in \"{}\"", name, to_string(*this));
   return std::get<T>(*value);

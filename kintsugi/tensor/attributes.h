@@ -1,4 +1,4 @@
-// The settings of one operation: a short list of names with a number, an integer or a text.
+// The attributes of an operation: a short list of named numbers, integers or texts.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::tensor {
 
-// Copies share one list until one of them is changed.
+// Copies share one list (copy on write).
 class Attributes {
  public:
   using Value = std::variant<int64_t, double, std::string>;
@@ -24,7 +24,7 @@ class Attributes {
   }
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // InternalError if the attribute is absent or of another type.
+  // Throws InternalError if the attribute is absent or of another type.
   int64_t integer(std::string_view name) const;
   double number(std::string_view name) const;
   const std::string& text(std::string_view name) const;
@@ -44,10 +44,10 @@ class Attributes {
 
   static const List& none();
 
-  std::shared_ptr<const List> list_;  // null: none
+  std::shared_ptr<const List> list_;  // null: empty
 };
 
-// "p=0.1 key=layer0", "" if there are none.
+// "p=0.1 key=layer0", or "".
 std::string to_string(const Attributes& attributes);
 
 }  // namespace kintsugi::tensor

@@ -1,4 +1,4 @@
-// How the parts of a partial value are combined into the whole.
+// How partial results are combined into the whole value.
 #pragma once
 
 #include <cstdint>

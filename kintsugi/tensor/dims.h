@@ -1,4 +1,4 @@
-// Names of dims that a model does not choose: the samples, those of buckets, and of blocks that are stacked for an
+// Names of dims that models do not choose: samples, dims of buckets, and dims of blocks that are stacked for an
 // exchange.
 #pragma once
 
@@ -8,9 +8,9 @@ namespace kintsugi::tensor {
 
 constexpr std::string_view kSamples = "batch";  // of a pass
 
-constexpr std::string_view kShard = "shard";  // of a bucket: the blocks that splits of its parameters make
-constexpr std::string_view kFlat = "flat";    // of a bucket: the elements of a block, one parameter after another
-constexpr std::string_view kPart = "part";    // of stacked blocks: one for each rank
+constexpr std::string_view kShard = "shard";  // of a bucket: the blocks formed by the splits of its parameters
+constexpr std::string_view kFlat = "flat";    // of a bucket: the elements of a block, parameters concatenated
+constexpr std::string_view kPart = "part";    // of stacked blocks: one per rank
 constexpr std::string_view kHalo = "halo";    // of rows packed for an exchange: the rows
 
 }  // namespace kintsugi::tensor

@@ -56,7 +56,7 @@ void not_floating(DType dtype) {
 bf16::bf16(float x) {
   const uint32_t u = std::bit_cast<uint32_t>(x);
   if ((u & 0x7fffffffu) > 0x7f800000u) {
-    bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // a NaN stays a NaN
+    bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // NaN stays NaN
     return;
   }
   bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);

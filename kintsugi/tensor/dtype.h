@@ -1,4 +1,4 @@
-// Data types of elements. bf16 and f16 are for storage: arithmetic is done in f32.
+// Element types. bf16 and f16 are storage types: arithmetic is done in f32.
 #pragma once
 
 #include <bit>
@@ -9,12 +9,12 @@ namespace kintsugi::tensor {
 
 enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8 };
 
-int64_t size_of(DType dtype);             // bytes
+int64_t size_of(DType dtype);             // in bytes
 std::string_view name_of(DType dtype);    // "fp32", "bf16", "int32", ...
-DType dtype_from(std::string_view name);  // the inverse; UserError for another name
+DType dtype_from(std::string_view name);  // inverse of name_of(); UserError for an unknown name
 bool is_floating(DType dtype);
 
-// Rounds to nearest, ties to even, as every conversion here does.
+// Rounds to nearest even, as every conversion here does.
 struct bf16 {
   uint16_t bits = 0;
 

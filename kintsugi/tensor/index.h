@@ -6,7 +6,7 @@
 
 namespace kintsugi::tensor {
 
-// `count` neighbouring positions; `global` is the whole's index of the first, or -1 for padding.
+// `count` consecutive positions; `global` is the global index of the first, or -1 for padding.
 struct Segment {
   int64_t global = 0;
   int64_t count = 0;
@@ -14,7 +14,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// A contiguous split has one segment, a zigzag one several, a padded one a last segment of -1.
+// A contiguous split has one segment, a zigzag split several, a padded split a last segment of -1.
 class DimIndex {
  public:
   DimIndex() = default;
@@ -22,7 +22,7 @@ class DimIndex {
   DimIndex(std::vector<Segment> segments, int64_t whole) : segments_(std::move(segments)), whole_(whole) {}
 
   const std::vector<Segment>& segments() const { return segments_; }
-  int64_t whole() const { return whole_; }  // the size of the dim in the whole tensor
+  int64_t whole() const { return whole_; }  // size of the dim in the whole tensor
   int64_t local() const {
     int64_t n = 0;
     for (const Segment& s : segments_) n += s.count;

@@ -1,6 +1,6 @@
 // The operands, or the outputs, of an operation by name. Each has a position, the same in the operation's row and in
-// every kernel. In a graph or a program the list of an operation leaves out those that are absent, given by a mask:
-// bit i is the one at position i.
+// every kernel. In graphs and programs, an operation's list omits absent ones, which are given by a mask: bit i is
+// position i.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace kintsugi::tensor {
 struct Operand {
   std::string_view name = {};
   bool optional = false;  // may be absent
-  bool rest = false;      // any number of them; only the last of a list
+  bool rest = false;      // any number of them; only as the last of a list
 
   constexpr Operand() = default;
   constexpr Operand(const char* n, bool is_optional = false, bool is_rest = false)
@@ -55,13 +55,14 @@ class OperandList {
 
   bool has(std::string_view name) const;
   size_t position(std::string_view name) const;  // InternalError if there is none
-  // The index of that name in a list of those present; none if it is absent. InternalError if there is no such name.
+  // The index of that name in a list of those present; nothing if it is absent. Throws InternalError if there is no
+  // such name.
   std::optional<size_t> place(std::string_view name, uint32_t absent) const;
   // The name at that index in a list of those present.
   const Operand& at(size_t place, uint32_t absent) const;
   // Whether an operation may have `count` of these, with those absent.
   bool allows(size_t count, uint32_t absent) const;
-  // The mask of those at the end of the list that are absent if there are only `count`.
+  // The mask of the trailing operands that are absent if there are only `count`.
   uint32_t absent_behind(size_t count) const;
 
   bool operator==(const OperandList& other) const;
@@ -84,11 +85,11 @@ struct Absent {
 inline bool is_absent(uint32_t absent, size_t position) {
   return position < 32 && ((absent >> position) & 1u);
 }
-// The index, in a list of those present, of the one at `position`, which is not absent; and the inverse.
+// Converts the position of a present operand to its index in a list of those present, and back.
 size_t place_of(size_t position, uint32_t absent);
 size_t position_of(size_t place, uint32_t absent);
 
-// Those present, each at its position, and `none` for those absent.
+// Expands a list of those present to one entry per position, with `none` for those absent.
 template <typename T>
 std::vector<T> by_position(std::span<const T> there, uint32_t absent, const T& none) {
   std::vector<T> list;
@@ -101,14 +102,14 @@ std::vector<T> by_position(std::span<const T> there, uint32_t absent, const T& n
   return list;
 }
 
-// Inserts one that was absent into the list of those present.
+// Inserts a previously absent operand into the list of those present.
 template <typename T>
 void insert(std::vector<T>& there, uint32_t& absent, size_t position, const T& one) {
   there.insert(there.begin() + static_cast<std::ptrdiff_t>(place_of(position, absent)), one);
   absent &= ~(1u << position);
 }
 
-// The same for bits, one for each of those present.
+// As by_position(), for bits, one per present operand.
 uint32_t bits_by_position(uint32_t bits, uint32_t absent);
 
 }  // namespace kintsugi::tensor

@@ -6,7 +6,7 @@
 
 namespace kintsugi::tensor {
 
-// weight: the part of the backward pass that only makes gradients of weights, if it is separated.
+// weight: the part of the backward pass that computes only weight gradients, if it is separate.
 enum class Phase : uint8_t { forward, backward, weight, update };
 
 constexpr std::string_view name_of(Phase phase) {

@@ -27,7 +27,7 @@ int Shape::find(std::string_view name) const {
 
 int64_t Shape::size(std::string_view name) const {
   const int i = find(name);
-  // Kernels call this during a step: the text of the error is made only if there is one.
+  // Kernels call this during a step, so format the message only on error.
   if (i < 0) throw base::InternalError("shape", "{} has no dim \"{}\"", to_string(*this), name);
   return dims()[static_cast<size_t>(i)].size;
 }

@@ -1,4 +1,4 @@
-// A shape is an ordered list of named dims. No shape holds a name twice.
+// A shape: an ordered list of named dims without duplicates.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Dim {
   bool operator==(const Dim&) const = default;
 };
 
-// It does not change once it is made, so that copies share one list of dims.
+// Immutable, so that copies share one list of dims.
 class Shape {
  public:
   Shape() = default;
@@ -36,14 +36,14 @@ class Shape {
   bool has(std::string_view name) const { return find(name) >= 0; }
   int64_t size(std::string_view name) const;  // InternalError if there is no such dim
   int64_t elements() const;                   // 1 for a scalar
-  int64_t stride(size_t i) const;             // elements between neighbours along dim i, row-major
+  int64_t stride(size_t i) const;             // elements between neighbors along dim i, row-major
 
   bool operator==(const Shape& other) const { return dims_ == other.dims_ || dims() == other.dims(); }
 
  private:
   static const std::vector<Dim>& none();
 
-  std::shared_ptr<const std::vector<Dim>> dims_;  // null: none
+  std::shared_ptr<const std::vector<Dim>> dims_;  // null: scalar
 };
 
 // "[batch:4 seq:8 embed:16]", "[]" for a scalar.

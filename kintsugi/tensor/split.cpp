@@ -18,7 +18,7 @@ void append(std::vector<Segment>& to, Segment s) {
   to.push_back(s);
 }
 
-// Positions [begin, end) of the segments; behind their end there is padding.
+// Appends positions [begin, end) of the segments; beyond their end there is padding.
 void append_range(std::vector<Segment>& to, const std::vector<Segment>& segments, int64_t begin, int64_t end) {
   int64_t at = 0;
   for (const Segment& s : segments) {

@@ -1,4 +1,4 @@
-// How one dim is cut into parts of equal length.
+// How a dim is cut into parts of equal length.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::tensor {
 
-// One cut into `parts`. A part is contiguous, or zigzag: of 2 * parts chunks it has chunk c and chunk 2 * parts - 1 -
-// c (causal attention then costs every part the same). Sizes that are not divisible are padded at the end.
+// A cut into `parts`. A part is contiguous, or zigzag: chunks c and 2 * parts - 1 - c of 2 * parts chunks, so that
+// causal attention costs the same on every part. Sizes that are not divisible are padded at the end.
 struct Cut {
   int64_t parts = 1;
   bool zigzag = false;
@@ -20,7 +20,7 @@ struct Cut {
 // The length of each part.
 int64_t length_after(int64_t length, const Cut& cut);
 
-// The positions that part `c` has of those in `segments` (-1: padding). Cuts nest: a part may be cut again.
+// The positions in `segments` (-1: padding) that belong to part `c`. Cuts nest: a part may be cut again.
 std::vector<Segment> cut_segments(const std::vector<Segment>& segments, const Cut& cut, int64_t c);
 
 }  // namespace kintsugi::tensor

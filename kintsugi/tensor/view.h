@@ -1,4 +1,4 @@
-// Memory seen as a value: dense, row-major. A view owns nothing.
+// Memory viewed as a value: dense, row-major. Non-owning.
 #pragma once
 
 #include <cstddef>
