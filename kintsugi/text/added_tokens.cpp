@@ -10,7 +10,7 @@
 namespace kintsugi::text {
 namespace {
 
-// The likeliest first.
+// The most likely first.
 constexpr std::string_view kEnds[] = {
     "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<eos>", "[EOS]", "[SEP]"};
 

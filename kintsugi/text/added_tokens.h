@@ -1,4 +1,4 @@
-// Tokens that are matched literally in the text, before any other processing.
+// Tokens matched literally in the text before any other processing.
 #pragma once
 
 #include <array>
@@ -18,25 +18,26 @@ struct AddedToken {
   int32_t id = 0;
   std::string content;
   bool single_word = false;  // only if no word character is adjacent
-  bool lstrip = false;       // includes the white space on its left
+  bool lstrip = false;       // includes white space on its left
   bool rstrip = false;       // and on its right
-  bool normalized = false;   // matched in normalized text, in its normalized form
+  bool normalized = false;   // matches normalized text, in its normalized form
   bool special = false;
 };
 
-// The "added_tokens" of a tokenizer.json, without empty ones, which match nothing. UserError if they are damaged.
+// Reads "added_tokens" of a tokenizer.json; skips empty ones, which match nothing. Throws UserError if they are
+// malformed.
 std::vector<AddedToken> read_added_tokens(const base::Json& document);
 
-// Numbers the tokens as Hugging Face's tokenizers do, whatever ids the file gives them: a text that the model has keeps
-// the model's id; the others follow the number of the model's tokens, in order. Of two with one text, the last counts.
-// `id_in_model`: -1 where the model lacks the text.
+// Numbers the tokens as Hugging Face's tokenizers do, ignoring ids in the file: a text in the model keeps the model's
+// id; the others are numbered in order after the model's tokens. Of two with equal text, the last counts.
+// `id_in_model`: -1 if the model lacks the text.
 void number_added_tokens(std::vector<AddedToken>& tokens, size_t num_model_tokens,
                          const std::function<int32_t(const std::string&)>& id_in_model);
 
-// The id of the token that ends a document, by the names that published vocabularies give it.
+// Finds the id of the end-of-text token by its names in published vocabularies.
 std::optional<int32_t> find_end_of_text(const std::vector<AddedToken>& tokens);
 
-// Finds the leftmost token, and of those that begin there the longest. Const use is safe from several threads at once.
+// Finds the leftmost token, and among those at the same position the longest. Const use is thread-safe.
 class AddedTokens {
  public:
   // The content of a token must not be empty.
@@ -44,7 +45,7 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
 
-  // Calls `text` for the text between tokens (never empty) and `token` for each token, in order.
+  // Calls `text` for text between tokens (never empty) and `token` for each token, in order.
   void split(std::string_view whole, const std::function<void(std::string_view)>& text,
              const std::function<void(int32_t id)>& token) const;
 
@@ -53,7 +54,7 @@ class AddedTokens {
   const AddedToken* match(std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
-  // A trie: the root indexed by byte, the edges of each other node in one array. Node 0 is none.
+  // A trie: the root is indexed by byte; the edges of other nodes are in one array. Node 0 is none.
   struct Edge {
     char byte;
     int32_t node;

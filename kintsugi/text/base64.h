@@ -8,7 +8,7 @@
 namespace kintsugi::text {
 
 std::string write_base64(std::string_view bytes);
-// Nothing for a text that is no base64.
+// Returns nothing for invalid base64.
 std::optional<std::string> read_base64(std::string_view text);
 
 }  // namespace kintsugi::text

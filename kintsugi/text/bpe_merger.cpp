@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kNoPair = UINT64_MAX;
 
-// Up to here a scan of all pairs, each its rank and its place in 31 bits, is faster than a tree.
+// Up to this length, a scan of all pairs, each its rank and position in 31 bits, is faster than a tree.
 constexpr size_t kShortWord = 64;
 constexpr uint32_t kPlaceBits = 6, kRanks = uint32_t{1} << (31 - kPlaceBits);
 static_assert(kShortWord == size_t{1} << kPlaceBits);
@@ -22,7 +22,7 @@ size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
 }
 
-// Of n values; those behind them, up to a multiple of kLanes, are read too.
+// Minimum of n values; also reads those up to the next multiple of kLanes.
 constexpr size_t kLanes = 8;
 int32_t least_of(const int32_t* values, size_t n) {
   int32_t least[kLanes];
@@ -33,8 +33,8 @@ int32_t least_of(const int32_t* values, size_t n) {
   return *std::min_element(least, least + kLanes);
 }
 
-// The least of n values of which single ones change: a tree whose nodes hold the least of kWidth children, and which
-// takes no branch that depends on values but to stop early, as a heap does at each of its steps.
+// The minimum of n individually updated values: a tree whose nodes hold the minimum of kWidth children; it has no
+// value-dependent branches except for stopping early, unlike a heap, which branches at each step.
 class LeastOf {
  public:
   explicit LeastOf(size_t n) {
@@ -50,7 +50,7 @@ class LeastOf {
 
   uint64_t least() const { return values_.back(); }
 
-  // Before build(), which makes all nodes.
+  // Before build(), which creates all nodes.
   void put(size_t i, uint64_t value) { values_[i] = value; }
   void build() {
     for (size_t level = 0; level + 1 < begins_.size(); ++level)
@@ -74,11 +74,11 @@ class LeastOf {
 
   uint64_t least_of(size_t first) const {
     const uint64_t* v = &values_[first];
-    const auto of_two = [&](size_t i) { return std::min(v[i], v[i + 4]); };  // side by side in the processor
+    const auto of_two = [&](size_t i) { return std::min(v[i], v[i + 4]); };  // in parallel lanes
     return std::min(std::min(of_two(0), of_two(1)), std::min(of_two(2), of_two(3)));
   }
 
-  std::vector<size_t> begins_;  // of each level, the leaves first
+  std::vector<size_t> begins_;  // of each level, leaves first
   std::vector<uint64_t> values_;
 };
 
@@ -114,10 +114,10 @@ void BpeMerger::merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) con
   }
 }
 
-// A symbol that was merged into the one on its left keeps its place, and has no pair.
+// A symbol merged into its left neighbour keeps its slot, but has no pair.
 void BpeMerger::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
   const size_t n = symbols.size();
-  alignas(16) int32_t pair_at[kShortWord];  // its rank and where it begins: the least is merged next
+  alignas(16) int32_t pair_at[kShortWord];  // its rank and where it begins: the minimum merges next
   int32_t merged[kShortWord];
   uint8_t next[kShortWord + 1], previous[kShortWord + 1];
   const auto look = [&](size_t i) {

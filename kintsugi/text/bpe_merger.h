@@ -1,4 +1,4 @@
-// The merges of byte-pair encoding (Sennrich et al. 2016, section 3.2) on the symbols of one word.
+// The merges of byte-pair encoding (Sennrich et al. 2016, section 3.2) on the symbols of a word.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,31 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class BpeMerger {
  public:
   explicit BpeMerger(size_t num_merges);
 
-  // `left` and `right` become `merged`; the lowest rank merges first, of equal ones the leftmost. Of two merges of a
-  // pair, the first one added counts. At most as many as the constructor was told.
+  // Adds a merge of `left` and `right` to `merged`; the lowest rank merges first, and the leftmost in a tie. Of two
+  // merges of the same pair, the first added counts. At most as many as declared to the constructor.
   void add(int32_t left, int32_t right, int32_t merged, uint32_t rank);
 
-  // Appends what the symbols become, in n log n steps; `symbols` is overwritten.
+  // Merges the symbols in O(n log n) and appends the result; overwrites `symbols`.
   void merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
 
  private:
   struct Pair {
     uint64_t key = 0;
     uint32_t rank = 0;
-    int32_t merged = -1;  // -1: the slot is free
+    int32_t merged = -1;  // -1: free slot
   };
 
   const Pair* find(int32_t left, int32_t right) const;
   void merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
   void merge_long(std::span<const int32_t> symbols, std::vector<int32_t>& ids) const;
 
-  bool few_ranks_ = true;    // all fit beside a place in a short word
-  std::vector<Pair> pairs_;  // a hash table, a power of two in size, open addressing
+  bool few_ranks_ = true;    // all fit next to a position in a short word
+  std::vector<Pair> pairs_;  // an open-addressing hash table whose size is a power of two
 };
 
 }  // namespace kintsugi::text

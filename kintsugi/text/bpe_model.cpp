@@ -4,7 +4,7 @@ namespace kintsugi::text {
 namespace {
 
 constexpr size_t kFewBytes = 48;
-constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps indices within 32 bits
+constexpr size_t kLongestPart = 1 << 24;  // bounds the memory for a word, and keeps indices within 32 bits
 
 }  // namespace
 
@@ -18,7 +18,7 @@ BpeModel::BpeModel(const Options& options)
     const BpeMerge& merge = options.merges[rank];
     merger_.add(merge.left, merge.right, merge.merged, static_cast<uint32_t>(rank));
   }
-  // Nearly every token is what its own bytes merge to. Such a word needs one look-up; determined here, once.
+  // Nearly every token results from merging its own bytes. Such a word takes a single lookup; determined here once.
   std::vector<int32_t> ids;
   for (size_t id = 0; id < tokens_.size(); ++id) {
     if (tokens_[id].empty()) continue;

@@ -42,7 +42,7 @@ class BpeTokenizer final : public Tokenizer {
       tokens_[token.id] = token.content;
     }
     if (definition_.json.empty()) definition_.json = write_bpe_json(definition_);
-    definition_.model = {};  // the model has its own form of it
+    definition_.model = {};  // the model has its own representation
   }
 
   using Tokenizer::encode;

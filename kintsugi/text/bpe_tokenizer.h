@@ -1,4 +1,4 @@
-// Byte-level BPE: added tokens, normal form, words, merges, in this order (Hugging Face's pipeline).
+// Byte-level BPE: added tokens, normalization, words, merges, in this order (Hugging Face's pipeline).
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ namespace kintsugi::text {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// The definition of a byte-level BPE tokenizer. An id that is no token is decoded as nothing.
+// The definition of a byte-level BPE tokenizer. Ids without a token decode to nothing.
 struct BpeDefinition {
   BpeModel::Options model;
-  std::vector<std::pair<int32_t, std::string>> unspelled;  // tokens of which no bytes are made, and their texts
+  std::vector<std::pair<int32_t, std::string>> unspelled;  // tokens without bytes, and their texts
   std::vector<AddedToken> added;
   std::vector<NormalForm> normal_forms;
   std::vector<SplitPattern> patterns;
   bool add_prefix_space = false;  // before text that does not begin with a space
   SpecialTokens special;
-  std::string json;   // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
+  std::string json;   // its tokenizer.json; "" to generate it, which requires GPT-2's pattern
   std::string where;  // names the tokenizer in errors
 };
 
-// The tokenizer gives the same ids as Hugging Face's library with the same file and no special tokens: added tokens in
-// the text become their ids, a post-processor adds none. If the vocabulary lacks a byte (GPT-NeoX lacks those that
-// never occur in valid UTF-8), a text with it is a UserError. Throws UserError if the definition is not consistent.
+// Produces the same ids as Hugging Face's library with the same file and no special tokens: added tokens in the text
+// become their ids; the post-processor adds none. If the vocabulary lacks a byte (GPT-NeoX lacks those that never occur
+// in valid UTF-8), encoding it throws UserError. Throws UserError if the definition is inconsistent.
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeDefinition definition);
 
 }  // namespace kintsugi::text

@@ -64,7 +64,7 @@ int32_t find_part(const Ids& ids, const std::string& part, const SpelledMerge& m
                         where, number, in_quotes(merge.first + " " + merge.second), in_quotes(part));
 }
 
-// A list of merges that was cut off leaves tokens that nothing makes. A few are in published vocabularies too.
+// A truncated list of merges leaves tokens that no merge produces. Published vocabularies contain a few as well.
 void check_all_made(const BpeDefinition& definition, const std::unordered_set<int32_t>& added) {
   std::vector<bool> made(definition.model.tokens.size());
   for (const BpeMerge& merge : definition.model.merges) made[merge.merged] = true;

@@ -11,7 +11,7 @@ constexpr int kNumSymbols = 0x144;  // the last is U+0143
 
 struct Symbols {
   std::array<char32_t, 256> of_byte{};
-  std::array<int, kNumSymbols> byte_of{};  // -1 where none
+  std::array<int, kNumSymbols> byte_of{};  // -1 if none
 };
 
 constexpr bool stands_for_itself(int byte) {

@@ -1,4 +1,4 @@
-// The tokens of byte fallback: "<0x0A>" stands for the byte 0x0A.
+// The tokens of byte fallback: "<0x0A>" represents the byte 0x0A.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace kintsugi::text {
 
 std::string byte_token(uint8_t byte);
-// Nothing if the token stands for no byte.
+// Returns nothing if the token represents no byte.
 std::optional<uint8_t> byte_of_token(std::string_view token);
 
 }  // namespace kintsugi::text

@@ -18,7 +18,7 @@ constexpr std::string_view kSets[] = {"+punctuation", "+number",  "+mark",      
                                       "+control",     "+notword", "+unnormalized"};
 constexpr char32_t kAllCodes = 0x110000;
 
-// [code], a bit for each kind.
+// [code], a bit per kind.
 std::vector<uint8_t> read_kinds() {
   std::vector<uint8_t> kinds(kAllCodes);
   for (size_t i = 0; i < std::size(kSets); ++i) {
@@ -36,7 +36,7 @@ bool is_kind(char32_t code, Kind kind) {
   return code < kAllCodes && (kinds[code] >> kind & 1) != 0;
 }
 
-// Small letters that are newer than Unicode 14, up to version 17.
+// Lower-case letters newer than Unicode 14, up to version 17.
 struct NewCase {
   char32_t first, last, lower;
 };
@@ -83,7 +83,7 @@ bool is_newer_than_forms(char32_t code) {
 }
 
 bool is_chinese(char32_t code) {
-  // The sixth range begins where the published code of BERT has it.
+  // The sixth range begins as in the published code of BERT.
   constexpr char32_t kRanges[][2] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
                                      {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
   for (const auto& [first, last] : kRanges)

@@ -73,7 +73,7 @@ class CharsTokenizer final : public Tokenizer {
   int32_t num_characters() const { return static_cast<int32_t>(characters_.size()); }
 
   bool has_end_ = false;
-  std::vector<int32_t> id_of_;  // by code point, -1 where none
+  std::vector<int32_t> id_of_;  // by code point, -1 if none
   std::vector<std::string> characters_;
 };
 

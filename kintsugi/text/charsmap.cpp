@@ -6,7 +6,7 @@
 namespace kintsugi::text {
 namespace {
 
-// A unit of Darts: the label in the low 8 bits and the highest, whether a value follows in bit 8, the offset of the
+// A unit of Darts: the label in the low 8 bits and the highest bit, whether a value follows in bit 8, the offset of the
 // children in the upper 22 bits, in steps of 256 if bit 9 is set. A value has the highest bit set.
 bool has_value(uint32_t unit) {
   return unit >> 8 & 1;
@@ -42,7 +42,7 @@ Charsmap::Charsmap(std::string_view bytes, std::string_view where) {
     throw base::UserError("tokenizer", "{}: the map of characters is damaged: a text of it is not UTF-8", where);
 }
 
-// f(size, offset of the text) for each key that the text begins with.
+// Calls f(size, offset of the text) for each key that is a prefix of the text.
 template <typename F>
 void Charsmap::each(std::string_view text, F&& f) const {
   if (units_.empty()) return;
@@ -53,13 +53,13 @@ void Charsmap::each(std::string_view text, F&& f) const {
     if (label == 0 || node >= units_.size() || label_of(units_[node]) != label) return;
     const uint32_t unit = units_[node];
     node ^= offset_of(unit);
-    // A damaged map could end a key within a character.
+    // A malformed map could end a key within a character.
     if (!has_value(unit) || (i + 1 < text.size() && (static_cast<uint8_t>(text[i + 1]) & 0xC0) == 0x80)) continue;
     if (node >= units_.size() || !f(i + 1, value_of(units_[node]))) return;
   }
 }
 
-// The offset of a damaged map may lie in the middle of a character: then the text is what begins after it.
+// The offset of a malformed map may point into a character: the text then begins after it.
 std::string_view Charsmap::text_at(uint32_t offset) const {
   if (offset >= texts_.size()) return {};
   std::string_view text = std::string_view(texts_).substr(offset);

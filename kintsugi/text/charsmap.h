@@ -1,6 +1,5 @@
-// SentencePiece's "precompiled_charsmap": texts that are replaced by others, as a double-array trie (Darts) and a list
-// of texts.
-//   uint32 size of the trie in bytes, uint32 units of the trie, texts that end in NUL; all little-endian
+// SentencePiece's "precompiled_charsmap": replacements of texts, as a double-array trie (Darts) and a list of texts.
+//   uint32 size of the trie in bytes, uint32 units of the trie, NUL-terminated texts; all little-endian
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class Charsmap {
  public:
   Charsmap() = default;  // replaces nothing
-  // `where` begins the text of the UserError for a map that is damaged.
+  // `where` begins the message of the UserError for a malformed map.
   Charsmap(std::string_view bytes, std::string_view where);
 
   bool empty() const { return units_.empty(); }
-  // The longest, or the shortest, text that `text` begins with and that is replaced: its size, and what replaces it.
+  // The longest, or the shortest, prefix of `text` with a replacement: its size and the replacement.
   std::optional<std::pair<size_t, std::string_view>> longest(std::string_view text) const;
   std::optional<std::pair<size_t, std::string_view>> shortest(std::string_view text) const;
 

@@ -1,6 +1,6 @@
-// The formats are those of the models' own cards: ChatML (OpenAI 2023), Llama 2 (Touvron et al. 2023b, appendix A.3.3
-// and the published code), Llama 3 (the Llama team 2024, section 4.1, and the published tokenizer), Mistral 7B Instruct
-// v0.1 and v0.2, v0.3, Gemma 2 and 3, Qwen3 (answers that end a conversation begin with no thoughts).
+// The formats follow the models' own cards: ChatML (OpenAI 2023), Llama 2 (Touvron et al. 2023b, appendix A.3.3 and the
+// published code), Llama 3 (the Llama team 2024, section 4.1, and the published tokenizer), Mistral 7B Instruct v0.1
+// and v0.2, v0.3, Gemma 2 and 3, Qwen3 (answers that end a conversation begin without thoughts).
 #include "kintsugi/text/chat_template.h"
 
 #include <array>
@@ -78,7 +78,7 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
 }
 
-// The user speaks after the system or at the beginning, and then every other time. Returns whether the user is next.
+// The user speaks first, or after the system, then alternates with the assistant. Returns whether the user is next.
 bool require_order(std::span<const Message> messages) {
   bool user = true;
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -197,7 +197,7 @@ void encode_chat(const Tokenizer& tokenizer, std::string_view text, bool first, 
 
 const ChatTemplate* recognize_chat(std::string_view jinja) {
   const auto has = [&](std::string_view text) { return jinja.find(text) != jinja.npos; };
-  // The first rule whose text occurs.
+  // Applies the first rule whose text occurs.
   constexpr std::pair<std::string_view, std::string_view> kRules[] = {{"<|start_header_id|>", "llama3"},
                                                                       {"<start_of_turn>", "gemma"},
                                                                       {"</think>", "qwen3"},
@@ -221,7 +221,7 @@ const ChatTemplate* find_chat_template(const std::filesystem::path& folder) {
     const base::Json config = base::Json::parse("chat", path.string(), base::read_file(path, kMost));
     auto found = config.find("chat_template");
     if (!found || found->is_null()) return nullptr;
-    if (found->is_list()) {  // of templates with names
+    if (found->is_list()) {  // of named templates
       if (found->list().empty()) return nullptr;
       found = found->list()[0].at("template");
     }

@@ -13,13 +13,13 @@
 namespace kintsugi::text {
 namespace {
 
-constexpr size_t kMostRanges = 96;  // PCRE2 looks through those of a set one by one
+constexpr size_t kMostRanges = 96;  // PCRE2 searches those of a set linearly
 constexpr int kMostRepeats = 1000, kMostDepth = 50;
 
 constexpr std::string_view kCategories[] = {"L",  "M",  "N",  "P",  "S",  "Z",  "C",  "Lu", "Ll", "Lt",
                                             "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd",
                                             "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs"};
-// Two letters that a single character may stand for where case is ignored.
+// Two letters that a single character may match when ignoring case.
 constexpr std::string_view kLigatures[] = {"ff", "fi", "fl", "ss", "st"};
 
 char lower_ascii(char c) {
@@ -53,7 +53,7 @@ class SetSpeller {
       }
     }
     const CodeSet missing = set - library, wrong = library - set;
-    // Those below 256 are looked up at once.
+    // Those below 256 take a single lookup.
     const CodeSet first = set & CodeSet{{0, 0xFF}};
     if (set.empty() || missing.ranges().size() + wrong.ranges().size() > kMostRanges) return std::nullopt;
     const std::string brackets = fmt::format("[{}{}{}]", negated ? "^" : "", spell_ranges(first | missing), items);
@@ -64,7 +64,7 @@ class SetSpeller {
 
   struct Category {
     std::string_view name;
-    CodeSet unmoved;  // those of its characters that all versions know
+    CodeSet unmoved;  // characters of it known to all versions
   };
 
   static const CodeSet& moved() {
@@ -111,7 +111,7 @@ class Translator {
     return c.code;
   }
 
-  // Each returns whether it can match nothing.
+  // Each returns whether it can match the empty text.
   bool alternatives(int depth) {
     if (depth > kMostDepth) throw Unknown();
     bool nullable = false;
@@ -207,7 +207,7 @@ class Translator {
       fmt::format_to(std::back_inserter(out_), "\\x{{{:x}}}", static_cast<uint32_t>(c));
   }
 
-  // Where case is ignored: few characters of ASCII, of which no two in a row are a ligature.
+  // When ignoring case: a few ASCII characters, no two adjacent ones of which form a ligature.
   void require_plain(const CodeSet& set) {
     std::string now;
     for (const auto& [first, last] : set.ranges()) {
@@ -253,7 +253,7 @@ class Translator {
   size_t at_ = 0;
   std::string out_;
   bool ignore_case_ = false;
-  std::string before_;  // with ignore_case_: what the atom before matches, in lower case
+  std::string before_;  // with ignore_case_: what the previous atom matches, in lower case
 };
 
 }  // namespace

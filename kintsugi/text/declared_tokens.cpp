@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using base::Json;
 
-constexpr std::string_view kMember = "\"kintsugi\":{";  // as it is written, without any object within
+constexpr std::string_view kMember = "\"kintsugi\":{";  // as written, without nested objects
 
 std::string written(const DeclaredTokens& declared) {
   base::JsonWriter out;
@@ -39,7 +39,7 @@ struct ValuePlace {
   size_t begin = 0, end = 0;
 };
 
-// The value of a member of the object that the text is; nothing if there is none.
+// The value of a member of the object in the text; nothing if there is none.
 std::optional<ValuePlace> find_value(std::string_view json, std::string_view member) {
   int depth = 0;
   std::optional<size_t> begin;

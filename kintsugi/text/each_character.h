@@ -1,4 +1,4 @@
-// Walks over the characters of a text.
+// Iterates over the characters of a text.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ void each_character(std::string_view text, F&& f) {
   }
 }
 
-// Text without the characters for which f(code) is true.
+// Removes the characters for which f(code) is true.
 template <typename F>
 void remove_characters(std::string& text, F&& f) {
   std::string kept;

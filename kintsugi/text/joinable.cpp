@@ -15,7 +15,7 @@ uint64_t key_of(char32_t left, char32_t right) {
 
 Joinable::Joinable(size_t num_merges) : keys_(std::bit_ceil(num_merges * 2 + 2)) {}
 
-// The slot of the key, or the free one where it belongs.
+// The slot of the key, or the free slot for it.
 size_t Joinable::slot_of(uint64_t key) const {
   const size_t mask = keys_.size() - 1;
   size_t slot = (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;

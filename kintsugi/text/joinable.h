@@ -1,4 +1,5 @@
-// Between which characters a BPE may merge: elsewhere a word can be cut, and its parts encoded one by one, exactly.
+// Determines between which characters a BPE may merge: elsewhere, words can be cut and their parts encoded separately
+// with identical results.
 #pragma once
 
 #include <array>
@@ -8,12 +9,12 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class Joinable {
  public:
   explicit Joinable(size_t num_merges);
 
-  // A merge of two tokens, of which neither is empty.
+  // A merge of two nonempty tokens.
   void add(std::string_view left, std::string_view right);
   bool find(char32_t left, char32_t right) const {
     return left < 128 && right < 128 ? ascii_[left][right] : find_any(left, right);
@@ -24,7 +25,7 @@ class Joinable {
   size_t slot_of(uint64_t key) const;
 
   std::array<std::array<bool, 128>, 128> ascii_{};  // [left right], where both are ASCII
-  std::vector<uint64_t> keys_;  // a hash table, a power of two in size, open addressing; 0 where a slot is free
+  std::vector<uint64_t> keys_;  // an open-addressing hash table whose size is a power of two; 0: free slot
 };
 
 }  // namespace kintsugi::text

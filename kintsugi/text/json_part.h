@@ -1,4 +1,4 @@
-// Members of tokenizer.json that may be absent, and lists of kinds of which one is named by "type".
+// Optional members of tokenizer.json, and lists of kinds selected by "type".
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@
 
 namespace kintsugi::text {
 
-// Nothing where the member is absent or null.
+// Returns nothing if the member is absent or null.
 std::optional<base::Json> find_part(const base::Json& object, std::string_view key);
 bool flag(const base::Json& object, std::string_view key, bool otherwise);
-// Exactly one character. UserError otherwise.
+// Exactly one character. Throws UserError otherwise.
 char32_t one_character(const base::Json& value);
 
-// A kind of normalizer, pre-tokenizer and so on: the name that "type" has, and how the rest is read.
+// A kind of normalizer, pre-tokenizer and so on: its name in "type", and its parser.
 template <typename Part>
 struct PartRow {
   std::string_view type;
   Part (*read)(const base::Json& part);
 };
 
-// Reads by the row of the part's type; UserError "WHAT TYPE is not supported; supported are ...".
+// Parses by the row of the part's type; throws UserError "WHAT TYPE is not supported; supported are ...".
 template <typename Part>
 Part read_by_type(const base::Json& part, std::span<const PartRow<Part>> rows, std::string_view what) {
   const base::Json type = part.at("type");

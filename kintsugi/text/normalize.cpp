@@ -28,7 +28,7 @@ uint8_t byte_at(std::string_view text, size_t i) {
 }
 
 // NFC never changes characters below U+0300, the first with the lead byte CC in UTF-8; the others never change ASCII.
-// Such a character never composes with the one before it.
+// Such a character never composes with the previous one.
 uint8_t least_lead_that_may_change(NormalForm form) {
   return form == NormalForm::kNfc ? 0xCC : 0x80;
 }
@@ -59,7 +59,7 @@ void append_valid(std::string_view valid, utf8proc_option_t options, std::string
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }
 
-// Characters that are newer than the tables of tokenizers are left out of it, whatever version utf8proc knows.
+// Excludes characters newer than the tokenizers' tables, regardless of utf8proc's version.
 void append_known(std::string_view valid, utf8proc_option_t options, std::string& out) {
   size_t begin = 0;
   for (size_t at = 0; at < valid.size();) {
@@ -110,7 +110,7 @@ std::string normalize(std::string_view text, NormalForm form) {
       out += text.substr(done);
       break;
     }
-    // From the character before, which the change may compose with, to the next that composes with nothing before it.
+    // From the previous character, which may compose with the change, to the next that composes with nothing before it.
     size_t begin = change;
     while (begin > done && (begin == change || (byte_at(text, begin) & 0xC0) == 0x80)) --begin;
     size_t end = change;

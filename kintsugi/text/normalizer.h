@@ -1,4 +1,4 @@
-// A normalizer of tokenizer.json: changes the text before it is cut into words.
+// A normalizer of tokenizer.json: transforms text before it is split into words.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,17 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // `text` is valid UTF-8, before and after.
+  // `text` is valid UTF-8 before and after.
   virtual void apply(std::string& text, Place place) const = 0;
-  // Whether its text is spelled in the characters that stand for bytes.
+  // Whether its output is spelled in the characters that represent bytes.
   virtual bool spells_bytes() const { return false; }
 };
 
-// UserError for a type that is not among the rows of normalizer.cpp.
+// Throws UserError for a type that is not among the rows of normalizer.cpp.
 std::unique_ptr<Normalizer> read_normalizer(const base::Json& part);
 
 }  // namespace kintsugi::text

@@ -17,7 +17,7 @@ namespace {
 // Letters whose other case is newer than Unicode 14.
 constexpr char32_t kNewCases[][2] = {{0x1C89, 0x1C8A}, {0xA7CB, 0x0264}, {0xA7CC, 0xA7CD},
                                      {0xA7DA, 0xA7DB}, {0xA7DC, 0x019B}, {0x10D50, 0x10D70}};
-constexpr char32_t kLastGaray = 0x10D65;  // from U+10D50 on, all capitals with the small letter 32 behind
+constexpr char32_t kLastGaray = 0x10D65;  // from U+10D50, all capitals, with the small letter 32 code points later
 
 CodeSet with_new_cases(const CodeSet& set) {
   std::vector<CodeSet::Range> more;
@@ -30,14 +30,14 @@ CodeSet with_new_cases(const CodeSet& set) {
   return more.empty() ? set : set | CodeSet(std::move(more));
 }
 
-// Brackets are never empty: all characters, or none, are written out.
+// Brackets are never empty: spell out all characters, or none.
 std::string spell_set(const CodeSet& set, bool negated) {
   const std::string ranges = spell_ranges(set);
   if (!ranges.empty()) return (negated ? "[^" : "[") + ranges + "]";
   return negated ? "[\\x{0}-\\x{10ffff}]" : "[^\\x{0}-\\x{10ffff}]";
 }
 
-// What is a set by name: \p{L}, \w.
+// A named set: \p{L}, \w.
 struct Named {
   CodeSet set;
   bool negated = false;
@@ -56,7 +56,7 @@ class Speller {
  private:
   struct Options {
     bool ignore_case = false, extended = false;
-    bool behind = false;  // within a look-behind, where a look-ahead sees no more than the look-behind itself
+    bool behind = false;  // within a look-behind, where a look-ahead is limited to the look-behind itself
     AsciiSets ascii = {};
   };
 
@@ -72,7 +72,7 @@ class Speller {
     const Character c = read_character(rest());
     return take(c.size > 0 ? c.size : 1);
   }
-  // Up to and with `end`, or all that is left.
+  // Up to and including `end`, or everything left.
   std::string_view take_through(char end) {
     const size_t found = pattern_.find(end, at_);
     return take(found == pattern_.npos ? found : found + 1 - at_);
@@ -115,7 +115,7 @@ class Speller {
     const std::string_view words = take(letters);
     out_ += words;
     out_ += take(1);
-    if (end == ')') options_.pop_back();  // holds up to the end of the group around it
+    if (end == ')') options_.pop_back();  // in effect up to the end of the enclosing group
     set_options(options_.back(), words);
   }
 
@@ -154,7 +154,7 @@ class Speller {
     }
   }
 
-  // Of the sets that have a name in POSIX, what the options leave.
+  // The part of a POSIX set that the options leave.
   CodeSet limited(CodeSet set, std::string_view posix_name) const {
     const AsciiSets& a = options().ascii;
     const bool ascii = a.posix || (posix_name == "word" && a.word) || (posix_name == "digit" && a.digit) ||
@@ -170,7 +170,7 @@ class Speller {
     return *std::move(set);
   }
 
-  // At "\": takes an escape that names a set, or nothing.
+  // At a backslash: takes an escape that names a set, or nothing.
   bool take_named(Named& named) {
     const char c = peek(1);
     switch (c) {
@@ -210,7 +210,7 @@ class Speller {
 
   void escape() {
     const char c = peek(1), next = peek(2);
-    const bool repeated = next == '?' || next == '*' || next == '+' || next == '{';  // an error, which is the library's
+    const bool repeated = next == '?' || next == '*' || next == '+' || next == '{';  // an error, left to the library
     if ((c == 'b' || c == 'B') && options().behind) {
       throw base::UserError("tokenizer", "{}: the pattern {} has \\{} in a look-behind, which is not supported", where_,
                             base::in_quotes(pattern_), c);
@@ -222,23 +222,24 @@ class Speller {
       take(2);
       return;
     }
-    if (c == 'R' && !options().behind) {  // the library's own of 6.9.8 is not found behind a repeat
+    if (c == 'R' && !options().behind) {  // the library's own of 6.9.8 is not found after a repeat
       take(2);
       out_ += R"((?>\x0D\x0A|[\x0A-\x0D\x{85}\x{2028}\x{2029}]))";
       return;
     }
     Named named;
     if (!take_named(named)) {
-      if (c == 'p' || c == 'P') return take(1), void(out_ += take(1));  // without braces it is a letter
+      if (c == 'p' || c == 'P') return take(1), void(out_ += take(1));  // a letter without braces
       const std::string_view spelled = take_escape();
       return literal(code_of(spelled), spelled);
     }
-    // Outside brackets the library ignores case neither here; in brackets it would match the letters of a ligature too.
+    // The library does not ignore case here outside brackets; in brackets it would also match the letters of a
+    // ligature.
     const std::string brackets = spell_set(named.set, named.negated);
     out_ += options().ignore_case ? "(?-i:" + brackets + ")" : brackets;
   }
 
-  // That of a character, or of "\\x{41}"; 0 for another escape.
+  // The code of a character, or of an escape by number; 0 for another escape.
   static char32_t code_of(std::string_view spelled) {
     if (!spelled.starts_with('\\')) return read_character(spelled).code;
     uint32_t code = 0;
@@ -247,7 +248,7 @@ class Speller {
     return code;
   }
 
-  // An escape of another kind, whole, so that nothing in it is taken for an operator.
+  // Takes another kind of escape as a whole, so that nothing in it is mistaken for an operator.
   std::string_view take_escape() {
     const size_t begin = at_;
     take(1);
@@ -262,8 +263,8 @@ class Speller {
     return pattern_.substr(begin, at_ - begin);
   }
 
-  // At "[". The library is given the set that the brackets stand for, since releases differ in how they join and negate
-  // sets of several bytes.
+  // At "[". Passes the expanded set to the library, since releases differ in how they join and negate sets of
+  // multi-byte characters.
   std::string spell_class() {
     const Options& o = options();
     if (const auto read = read_brackets(pattern_, at_, o.ascii))

@@ -1,4 +1,4 @@
-// Oniguruma's syntax, in which the patterns of tokenizer.json are written.
+// Oniguruma's syntax, the language of patterns in tokenizer.json.
 #pragma once
 
 #include <string>
@@ -8,14 +8,13 @@ namespace kintsugi::text {
 
 struct OnigurumaPattern {
   std::string text;
-  bool unread = false;  // from brackets on that could not be read it is as it was
+  bool unread = false;  // unchanged from the first unparsable bracket on
 };
 
-// The same pattern with what depends on tables of characters written out from those of code_set.h, so that it has one
-// meaning whatever Unicode version the library knows: properties, \w, \d, \s, \b, [:alpha:], and the case of new
-// letters.
-// (\X and \y stay, and are the library's.) What is wrong with the pattern is left to the library; UserError, with
-// `where`, for a property that has no such name, and for \b in a look-behind, where it cannot be written out.
+// Expands everything that depends on character tables using those of code_set.h, so that the pattern has the same
+// meaning for any Unicode version of the library: properties, \w, \d, \s, \b, [:alpha:], and the case of new letters.
+// (\X and \y remain, and use the library's tables.) Leaves errors in the pattern to the library. Throws UserError, with
+// `where`, for an unknown property, and for \b in a look-behind, where it cannot be expanded.
 OnigurumaPattern spell_oniguruma(std::string_view pattern, std::string_view where);
 
 }  // namespace kintsugi::text

@@ -1,4 +1,4 @@
-// Short words as numbers, which are compared and hashed in a few instructions.
+// Short words as integers, which compare and hash in a few instructions.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ uint64_t read_number(const char* bytes) {
   return number;
 }
 
-// Of 1 to 8 bytes; words of one size differ if their numbers do. Two overlapping reads cover all bytes.
+// Packs 1 to 8 bytes; words of equal size differ iff their numbers do. Two overlapping loads cover all bytes.
 inline uint64_t pack_few(std::string_view word) {
   const char* begin = word.data();
   const char* end = begin + word.size();
@@ -28,7 +28,7 @@ inline uint64_t pack_few(std::string_view word) {
 
 using PackedWord = std::array<uint64_t, 3>;
 
-// The same of 1 to kMostPacked bytes.
+// The same for 1 to kMostPacked bytes.
 inline PackedWord pack(std::string_view word) {
   if (word.size() <= 8) return {pack_few(word), 0, 0};
   const char* begin = word.data();

@@ -8,11 +8,11 @@
 namespace kintsugi::text {
 namespace {
 
-constexpr int kMostBrackets = 50;  // within each other
+constexpr int kMostBrackets = 50;  // maximum nesting
 
 struct Unread {};
 
-// What an escape stands for: a set that has a name, or one character.
+// What an escape represents: a named set, or a single character.
 struct Escaped {
   std::optional<CodeSet> set = {};
   char32_t code = 0;
@@ -30,7 +30,7 @@ class SetReader {
     const bool negated = take_if("^");
     Operand operand;
     std::optional<CodeSet> all;
-    if (peek() == ']') {  // itself, if the brackets end later
+    if (peek() == ']') {  // a literal, if the brackets end later
       if (pattern_.find(']', at_ + 1) == pattern_.npos) throw Unread();
       operand.add(take_character());
     }
@@ -108,7 +108,7 @@ class SetReader {
   }
 
  private:
-  // As Oniguruma's parser has it: whether a character waits to become the first of a range.
+  // As in Oniguruma's parser: whether a pending character may begin a range.
   enum class State { start, value, range, complete };
 
   struct Operand {
@@ -135,7 +135,7 @@ class SetReader {
       state = State::value;
       from.reset();
     }
-    // A character that waits is one of the set.
+    // Adds a pending character to the set.
     void end() {
       if (state == State::value && from) set = set | CodeSet{{*from, *from}};
     }
@@ -144,7 +144,7 @@ class SetReader {
   void dash(Operand& operand) {
     const bool last = peek() == ']' || starts_with("&&");
     if (operand.state != State::value || last) return operand.add(U'-');
-    if (!operand.from) throw Unread();  // a set is no end of a range
+    if (!operand.from) throw Unread();  // a set cannot end a range
     operand.state = State::range;
   }
 
@@ -163,7 +163,7 @@ class SetReader {
     return either(*set, negated);
   }
 
-  // At "[:", whether a name of POSIX is there.
+  // At "[:", whether a POSIX name follows.
   bool is_posix(size_t at) const {
     const size_t end = pattern_.find(":]", at + 2);
     if (end == pattern_.npos) return false;

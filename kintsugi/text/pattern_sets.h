@@ -10,25 +10,25 @@
 
 namespace kintsugi::text {
 
-// Which sets end with ASCII: the options (?W), (?D), (?S), (?P).
+// Which sets are limited to ASCII: the options (?W), (?D), (?S), (?P).
 struct AsciiSets {
   bool word = false, digit = false, space = false, posix = false;
 };
 
 struct Brackets {
-  CodeSet set;           // what is listed
-  bool negated = false;  // "[^": they stand for all others
+  CodeSet set;           // the listed characters
+  bool negated = false;  // "[^": all others
 };
 
-// The brackets at `at`, which moves behind them, with the brackets and the && within. Nothing for what is wrong, and
-// for what has not been looked into: a range that ends with a set, octal and control escapes.
+// Parses the brackets at `at`, including nested brackets and &&, and advances `at`. Returns nothing for invalid
+// brackets, and for those not verified: ranges that end with a set, octal and control escapes.
 std::optional<Brackets> read_brackets(std::string_view pattern, size_t& at, AsciiSets ascii = {});
-// The set, or the one character, of the escape at `at`, outside brackets; nothing for any other escape.
+// The set, or the single character, of the escape at `at`, outside brackets; nothing for any other escape.
 std::optional<CodeSet> read_escape(std::string_view pattern, size_t& at);
 
-// Whether it is the name of a set in POSIX, in lower case.
+// Whether it is the name of a POSIX set, in lower case.
 bool is_posix_name(std::string_view name);
-// As names of sets are compared: in lower case, without spaces, "_" and "-".
+// The canonical form of set names: lower case, without spaces, "_" and "-".
 std::string plain_set_name(std::string_view name);
 
 }  // namespace kintsugi::text

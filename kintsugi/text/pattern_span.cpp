@@ -14,10 +14,10 @@ constexpr int kMostNesting = 50;
 // What a part of a pattern may match, in terms of the pair.
 struct Matched {
   bool left = false, right = false;
-  bool spans = false;  // a right one behind a left one
+  bool spans = false;  // a right one after a left one
 };
 
-// Walks through a pattern; whatever it does not know ends the walk.
+// Walks through a pattern; stops at anything unknown.
 class SpanWalk {
  public:
   SpanWalk(std::string_view pattern, const CharacterPair& pair) : text_(pattern), pair_(pair) {}
@@ -50,7 +50,7 @@ class SpanWalk {
     Matched so_far;
     while (more() && text_[at_] != '|' && text_[at_] != ')') {
       if (takes("(?!") || takes("(?=")) {
-        // One character, seen from behind a match that does not end with a left one.
+        // One character of look-ahead after a match that does not end with a left one.
         if (so_far.left || !character() || !takes(")")) return std::nullopt;
         continue;
       }
@@ -76,7 +76,7 @@ class SpanWalk {
     return inside && takes(")") ? inside : std::nullopt;
   }
 
-  // Reads the quantifiers behind an item: whether it may match more than once.
+  // Parses the quantifiers of an item: returns whether it may match more than once.
   bool repeats() {
     bool many = false;
     while (more()) {

@@ -106,7 +106,7 @@ CodeSet look_up_members(std::string_view category, const CodeSet& of) {
   return CodeSet(std::move(found));
 }
 
-// Always asked for the same characters.
+// Always called with the same characters.
 CodeSet members(std::string_view category, const CodeSet& of) {
   static std::mutex mutex;
   static std::map<std::string, CodeSet, std::less<>> known;

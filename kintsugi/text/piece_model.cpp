@@ -18,7 +18,7 @@ namespace kintsugi::text {
 namespace {
 
 constexpr float kUnknownPenalty = 10, kUserDefinedPenalty = 0.1f;
-constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps indices within 32 bits
+constexpr size_t kLongestPart = 1 << 24;  // bounds the memory for a word, and keeps indices within 32 bits
 
 bool is_segment(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined;
@@ -50,7 +50,7 @@ class UnigramPieces final : public PieceModel {
       if (!is_segment(type)) continue;
       words.emplace_back(text, static_cast<int32_t>(id));
       scores[id] = score;
-      // Nearly nothing, so that it is always taken: other scores are negative.
+      // Close to zero, so that it always wins: other scores are negative.
       if (type == PieceType::kUserDefined) scores[id] = static_cast<float>(text.size()) * most - kUserDefinedPenalty;
     }
     return {PrefixTrie(std::move(words)), std::move(scores), static_cast<float>(least - kUnknownPenalty), true};
@@ -59,9 +59,9 @@ class UnigramPieces final : public PieceModel {
   Viterbi viterbi_;
 };
 
-// Two neighbouring symbols whose texts together are a piece merge, those of the highest score first. So the splits of
-// each piece into two are its merges, all of one rank. A character that is no piece is a symbol all the same, since a
-// piece may hold it: it has an id behind those of the pieces.
+// Two adjacent symbols whose concatenation is a piece merge, highest score first. The splits of each piece into two are
+// therefore its merges, all of one rank. A character that is not a piece is still a symbol, since a piece may contain
+// it: its id follows those of the pieces.
 class BpePieces final : public PieceModel {
  public:
   BpePieces(const SentencePieceFile& file, std::string_view where)

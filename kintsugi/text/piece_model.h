@@ -10,8 +10,8 @@
 
 namespace kintsugi::text {
 
-// Appends the pieces of `text`, valid UTF-8 without pieces that the user defined; an id of -1 is a part of the text
-// that no piece covers. Const use is safe from several threads at once.
+// Appends the pieces of `text`, valid UTF-8 without user-defined pieces; an id of -1 is a part not covered by any
+// piece. Const use is thread-safe.
 struct PieceSegment {
   std::string_view text;
   int32_t id;
@@ -22,7 +22,7 @@ class PieceModel {
   virtual void segment(std::string_view text, std::vector<PieceSegment>& segments) const = 0;
 };
 
-// By the model that the file names, which must outlive it. UserError for a BPE with unused pieces.
+// Creates the model named by the file, which must outlive it. Throws UserError for a BPE with unused pieces.
 std::unique_ptr<PieceModel> make_piece_model(const SentencePieceFile& file, std::string_view where);
 
 }  // namespace kintsugi::text

@@ -1,4 +1,4 @@
-// The post-processor of tokenizer.json: which special tokens it would add around a text.
+// The post-processor of tokenizer.json: the special tokens that it would add around a text.
 #pragma once
 
 #include "kintsugi/base/json.h"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::text {
 
-// Of a document with a "post_processor", or without. UserError for a type that is not known.
+// For a document with or without a "post_processor". Throws UserError for an unknown type.
 SpecialTokens read_post_processor(const base::Json& document);
 
 }  // namespace kintsugi::text

@@ -1,4 +1,4 @@
-// The step of byte-level BPE before merging: cuts text into words, across which nothing is ever merged.
+// The first step of byte-level BPE: splits text into words; merges never cross word boundaries.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,8 @@
 
 namespace kintsugi::text {
 
-// Patterns applied one after another, each to the pieces of the previous one. Bytes that are not valid UTF-8 are not
-// matched by patterns: a longest run of them is a word, and the text on either side of it is split separately. Const
-// use is safe from several threads at once.
+// Applies patterns in sequence, each to the pieces of the previous one. Patterns do not match invalid UTF-8: each
+// maximal run of it is a word, and the text on either side is split separately. Const use is thread-safe.
 class PreTokenizer {
  public:
   static PreTokenizer gpt2();

@@ -15,12 +15,12 @@ PrefixTrie::PrefixTrie(Words words) {
   place(words);
 }
 
-// The least base at which the cells of all bytes are free.
+// The smallest base at which the cells of all bytes are free.
 uint32_t PrefixTrie::find_base(const std::vector<uint8_t>& bytes) {
   const auto is_taken = [&](size_t at) { return at < cells_.size() && cells_[at].parent != kFree; };
   while (is_taken(first_free_)) ++first_free_;
   const size_t first = bytes.front();
-  // Taken cells are passed over once for each byte: a word of many equal bytes would pass over them for each.
+  // Skips taken cells once per byte: otherwise a word of many equal bytes would skip them each time.
   size_t& next = next_[first];
   next = std::max({next, first_free_, first + 1});
   while (is_taken(next)) ++next;
@@ -33,7 +33,7 @@ uint32_t PrefixTrie::find_base(const std::vector<uint8_t>& bytes) {
       if (cells_.size() < base + kByteValues) cells_.resize(base + kByteValues);
       return static_cast<uint32_t>(base);
     }
-    // Cells that suit hardly any node are given up, so that the search does not become quadratic.
+    // Gives up cells that suit hardly any node, so that the search does not become quadratic.
     if (++num_tried == kByteValues) first_free_ = std::max(first_free_, at);
   }
 }
@@ -52,7 +52,7 @@ void PrefixTrie::place(const Words& words) {
     for (; node.begin < node.end && words[node.begin].first.size() == node.depth; ++node.begin)
       if (node.depth > 0) cells_[node.cell].value = words[node.begin].second;
     if (node.begin == node.end) {
-      // Where no child is: a base at which no cell says that this is its parent.
+      // For nodes without children: a base at which no cell names this node as its parent.
       cells_[node.cell].base = 0;
       continue;
     }

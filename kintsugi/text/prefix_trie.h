@@ -1,4 +1,4 @@
-// Which words of a list a text begins with.
+// Finds the words of a list with which a text begins.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@
 
 namespace kintsugi::text {
 
-// A trie in two arrays (a double array: Aoe 1989). Const use is safe from several threads at once.
+// A double-array trie (Aoe 1989). Const use is thread-safe.
 class PrefixTrie {
  public:
   PrefixTrie() = default;
-  // Words and their values, which are not negative; empty words are left out, of equal ones the last counts.
+  // Takes words and their nonnegative values; skips empty words; of equal ones, the last counts.
   explicit PrefixTrie(std::vector<std::pair<std::string_view, int32_t>> words);
 
-  // Calls f(size, value) for each word that `text` begins with, the shortest first.
+  // Calls f(size, value) for each word with which `text` begins, shortest first.
   template <typename F>
   void each(std::string_view text, F&& f) const {
     uint32_t node = 0;
@@ -27,7 +27,7 @@ class PrefixTrie {
       if (cells_[node].value >= 0) f(i + 1, cells_[node].value);
     }
   }
-  // The longest word, as its size and value; {0, -1} where there is none.
+  // The longest word, as its size and value; {0, -1} if there is none.
   std::pair<size_t, int32_t> longest(std::string_view text) const {
     std::pair<size_t, int32_t> found{0, -1};
     each(text, [&](size_t size, int32_t value) { found = {size, value}; });
@@ -37,7 +37,7 @@ class PrefixTrie {
  private:
   static constexpr uint32_t kFree = UINT32_MAX;
 
-  // The child of a node by a byte is the cell at base + byte, if that cell says that the node is its parent.
+  // The child of a node by a byte is the cell at base + byte, if that cell names the node as its parent.
   struct Cell {
     uint32_t base = 0;
     uint32_t parent = kFree;
@@ -50,7 +50,7 @@ class PrefixTrie {
 
   std::vector<Cell> cells_ = std::vector<Cell>(1);
   size_t first_free_ = 1;  // no cell below it is free
-  // By the least byte of a node: the cells of that byte below this one are taken, but for those below first_free_.
+  // By the smallest byte of a node: cells of that byte below this one are taken, except those below first_free_.
   std::array<size_t, 256> next_{};
 };
 

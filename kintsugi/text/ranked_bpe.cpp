@@ -10,7 +10,7 @@
 namespace kintsugi::text {
 namespace {
 
-// Of each token all ways in which two tokens make it, in the order of transformers' converter.
+// All ways in which two tokens form each token, in the order of transformers' converter.
 std::vector<std::pair<std::string_view, std::string_view>> merges_of(const std::vector<std::string>& tokens) {
   std::unordered_map<std::string_view, size_t> ranks;
   for (size_t rank = 0; rank < tokens.size(); ++rank)
@@ -72,7 +72,7 @@ void write_vocabulary(base::JsonWriter& out, const RankedBpe& bpe) {
 }  // namespace
 
 std::string write_ranked_json(RankedBpe bpe) {
-  // A token that is spelled as a special one is never made: that text is the special token.
+  // A token spelled as a special one never results from merges: that text is the special token.
   for (std::string& token : bpe.tokens)
     if (const std::string text = spell_bytes(token);
         std::ranges::find(bpe.special, text, &std::pair<std::string, int32_t>::first) != bpe.special.end())

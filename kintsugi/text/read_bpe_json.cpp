@@ -45,7 +45,7 @@ bool has_only_forms(const Json& normalizer) {
   return true;
 }
 
-// A pre-tokenizer before ByteLevel that only cuts.
+// A pre-tokenizer before ByteLevel that only splits.
 bool only_cuts(const Json& part) {
   const std::string_view type = part.at("type").text();
   if (type != "Split") return type == "Digits";

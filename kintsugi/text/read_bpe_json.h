@@ -1,4 +1,4 @@
-// Reads Hugging Face's tokenizer.json, if it holds a byte-level BPE.
+// Reads a byte-level BPE from Hugging Face's tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace kintsugi::text {
 
-// Whether the parts of the document are those of byte-level BPE, and no others that change the ids.
+// Whether the document consists of the parts of byte-level BPE and no others that change the ids.
 bool is_byte_level_bpe(const base::Json& document);
 
-// `document`, which is_byte_level_bpe, is the parsed `content`; `where` names it in errors. UserError if it is damaged;
-// truncation and padding are ignored.
+// `document`, which is_byte_level_bpe, is the parsed `content`; `where` names it in errors. Throws UserError if it is
+// malformed; ignores truncation and padding.
 std::unique_ptr<Tokenizer> read_bpe_json(const base::Json& document, std::string_view content, std::string_view where);
 
 }  // namespace kintsugi::text

@@ -10,7 +10,7 @@
 namespace kintsugi::text {
 namespace {
 
-// Those of the files that do not list them.
+// For files that do not list them.
 constexpr std::string_view kTekkenSpecial[] = {"<unk>",
                                                "<s>",
                                                "</s>",
@@ -52,7 +52,7 @@ std::string tekken_json(std::string_view content, std::string_view where) {
   bpe.tokens.resize(static_cast<size_t>(size - num_special));
   for (const base::Json& token : document.at("vocab").list()) {
     const auto rank = static_cast<size_t>(token.at("rank").whole(0, 1 << 24));
-    if (rank >= bpe.tokens.size()) continue;  // the file has more than the vocabulary that is used
+    if (rank >= bpe.tokens.size()) continue;  // the file exceeds the vocabulary in use
     const base::Json text = token.at("token_bytes");
     const auto bytes = read_base64(text.text());
     if (!bytes || bytes->empty()) text.refuse("the token's bytes in base64");

@@ -40,7 +40,7 @@ Special of_llama3() {
 
 // A published tokenizer.
 struct Known {
-  std::string_view name;  // in the file's
+  std::string_view name;  // substring of the file's name
   size_t num_tokens;
   std::string_view pattern;
   Special special;
@@ -73,7 +73,7 @@ const std::vector<Known>& published() {
   return list;
 }
 
-// By name, and with the number of tokens that it has; or by that alone.
+// Finds a tokenizer by name and number of tokens, or by the latter alone.
 const Known* find_published(std::string_view where, size_t num_tokens) {
   const size_t slash = where.rfind('/');
   const std::string_view name = slash == where.npos ? where : where.substr(slash + 1);

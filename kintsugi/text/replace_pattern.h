@@ -1,4 +1,4 @@
-// The "pattern" and "content" of the normalizer and the decoder Replace.
+// "pattern" and "content" of the normalizer and the decoder Replace.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace kintsugi::text {
 
-// { "String": text } or { "Regex": pattern }. UserError for another form, or a pattern that is wrong.
+// { "String": text } or { "Regex": pattern }. Throws UserError for another form or an invalid pattern.
 SplitPattern read_pattern(const base::Json& pattern);
 
-// Each `from`, which is not empty, becomes `to`.
+// Replaces each occurrence of the nonempty `from` by `to`.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class ReplacePattern {
  public:
   explicit ReplacePattern(const base::Json& part);
@@ -23,7 +23,7 @@ class ReplacePattern {
 
  private:
   std::string literal_, content_;
-  std::optional<SplitPattern> pattern_;  // where it is no literal
+  std::optional<SplitPattern> pattern_;  // if it is not a literal
 };
 
 }  // namespace kintsugi::text

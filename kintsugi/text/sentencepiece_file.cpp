@@ -16,7 +16,7 @@ namespace {
 
 using base::UserError;
 
-constexpr size_t kLongestPiece = 4096;  // bytes; published models have 16 characters or little more
+constexpr size_t kLongestPiece = 4096;  // bytes; published models have 16 characters or slightly more
 
 SentencePieceFile::Piece read_piece(std::string_view message, size_t id, std::string_view where) {
   SentencePieceFile::Piece piece;

@@ -20,7 +20,7 @@ struct SentencePieceFile {
   std::vector<Piece> pieces;  // [id]
   SentencePieceModel model = SentencePieceModel::kUnigram;
   bool byte_fallback = false;
-  bool suffix_whitespace = false;         // white space ends words, and does not begin them
+  bool suffix_whitespace = false;         // white space ends words instead of beginning them
   std::string unknown_text = " \u2047 ";  // what an unknown token decodes to
   std::string begin_piece = "<s>";
   std::string end_piece = "</s>";
@@ -28,8 +28,8 @@ struct SentencePieceFile {
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
 };
 
-// UserError if the content is damaged: a piece is empty, longer than 4 KiB, there twice or not UTF-8, there is not
-// exactly one unknown piece, or byte pieces are missing where byte_fallback is set.
+// Throws UserError if the content is malformed: an empty, duplicate or invalid UTF-8 piece, or one longer than 4 KiB;
+// not exactly one unknown piece; or missing byte pieces although byte_fallback is set.
 SentencePieceFile parse_sentencepiece(std::string_view content, std::string_view where);
 
 }  // namespace kintsugi::text

@@ -1,4 +1,4 @@
-// How SentencePiece changes text before it is segmented (Kudo and Richardson 2018, section 3.2).
+// SentencePiece's normalization before segmentation (Kudo and Richardson 2018, section 3.2).
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace kintsugi::text {
 
-// What stands for a space.
+// Represents a space.
 constexpr std::string_view kSpaceMark = "\u2581";
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class SentencePieceNormalizer {
  public:
-  // The trie of the pieces that the user defined, which stay as they are, and its file must outlive it.
+  // Keeps user-defined pieces unchanged; their trie and its file must outlive it.
   SentencePieceNormalizer(const SentencePieceFile& file, const PrefixTrie& user_defined, std::string_view where)
       : file_(file), user_defined_(user_defined), map_(file.charsmap, where) {}
 
@@ -25,7 +25,7 @@ class SentencePieceNormalizer {
   std::string apply(std::string_view text, Place place) const;
 
  private:
-  // What the front of `text` becomes, and how much of it.
+  // The replacement of a prefix of `text`, and the length of the prefix.
   struct Step {
     std::string_view text;
     size_t size;

@@ -68,7 +68,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       } else {
         if (at_begin && part.starts_with(kSpaceMark)) {
           part.erase(0, kSpaceMark.size());
-          // One such space is what encoding added; where it removes more, none is left.
+          // Encoding added one such space; if it removes more, none remains.
           at_begin = file_.remove_extra_whitespaces;
         }
         replace_all(part, kSpaceMark, " ");
@@ -81,7 +81,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   int32_t vocab_size() const override { return static_cast<int32_t>(file_.pieces.size()); }
   std::optional<int32_t> end_of_text() const override { return end_; }
-  // The encoder adds none; Llama, Mistral and Gemma, which come with such files, begin each text so.
+  // The encoder adds none; Llama, Mistral and Gemma, which use such files, begin each text so.
   SpecialTokens special_tokens() const override {
     return {.before = begin_ ? std::vector<int32_t>{*begin_} : std::vector<int32_t>{}, .after = {}};
   }
@@ -114,8 +114,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  // Pieces that the user defined come before all others, and nothing merges with them. In Unigram their scores see to
-  // that, and the sums go on.
+  // User-defined pieces take precedence over all others and never merge. In Unigram, their scores ensure that, and the
+  // sums continue.
   void encode_normal(std::string_view text, std::vector<int32_t>& ids) const {
     thread_local std::vector<PieceSegment> segments;
     segments.clear();
@@ -146,7 +146,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  // The unknown pieces of a run are one.
+  // Merges a run of unknown pieces into one.
   void encode_unknown(std::string_view text, bool after_unknown, std::vector<int32_t>& ids) const {
     if (file_.byte_fallback) {
       for (const char byte : text) ids.push_back(bytes_[static_cast<uint8_t>(byte)]);
@@ -161,7 +161,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceNormalizer normalizer_;
   std::unique_ptr<PieceModel> model_;
   int32_t unknown_ = 0;
-  std::array<int32_t, 256> bytes_{};  // -1 where bytes are unknown
+  std::array<int32_t, 256> bytes_{};  // -1 if bytes are unknown
   std::optional<int32_t> begin_, end_;
 };
 

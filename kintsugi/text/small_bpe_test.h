@@ -1,4 +1,4 @@
-// For tests: a byte-level BPE that is small enough to work out by hand.
+// For tests: a byte-level BPE small enough to work out by hand.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// For tests: SentencePiece models that are small enough to work out by hand.
+// For tests: SentencePiece models small enough to work out by hand.
 #pragma once
 
 #include <bit>
@@ -33,7 +33,7 @@ inline std::string piece_field(std::string_view text, float score, int type) {
                      bytes_field(1, text) + varint(2 << 3 | 5) + bits + number_field(3, static_cast<uint64_t>(type)));
 }
 
-// A map of characters in which A becomes B.
+// A charsmap that replaces A by B.
 inline std::string small_charsmap() {
   std::vector<uint32_t> units(256);
   units[0] = 1 << 10;                          // children at 1 ^ label
@@ -44,8 +44,8 @@ inline std::string small_charsmap() {
   return map + std::string("B\0", 2);
 }
 
-// The ids: 0 <unk>, 1 <s>, 2 </s>, 3 <sep>, which the user defined, with `bytes` 256 byte pieces, then ▁ l o w e r B lo
-// low ▁low er. `model` 1 is Unigram, 2 BPE, 3 words, 4 characters; without `bytes` there is a map of characters.
+// The ids: 0 <unk>, 1 <s>, 2 </s>, 3 <sep>, user-defined, with `bytes` 256 byte pieces, then ▁ l o w e r B lo low ▁low
+// er. `model` 1 is Unigram, 2 BPE, 3 words, 4 characters; without `bytes` there is a charsmap.
 inline std::string small_sentencepiece(int model, bool bytes) {
   std::string file = piece_field("<unk>", 0, 2) + piece_field("<s>", 0, 3) + piece_field("</s>", 0, 3);
   file += piece_field("<sep>", 0, 4);

@@ -29,7 +29,7 @@ void PieceJoiner::add(std::string_view piece, bool is_delimiter) {
     case SplitBehavior::kMergedWithPrevious:
       joins = is_delimiter && !previous_;
       break;
-    // A delimiter waits for the text after it; another delimiter is no such text.
+    // A delimiter is held for the text after it; another delimiter does not count as such.
     case SplitBehavior::kMergedWithNext:
       joins = previous_ && !is_delimiter;
       break;

@@ -1,4 +1,4 @@
-// What a pre-tokenizer does with the pieces that it tells apart (Hugging Face's "behavior").
+// What a pre-tokenizer does with the pieces that it distinguishes (Hugging Face's "behavior").
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWith
 
 SplitBehavior read_behavior(const base::Json& value);
 
-// Takes the pieces of a text in order, delimiters and what lies between, and calls `word` for what the behavior makes
-// of them. An empty delimiter, as of a pattern that matches nothing, is one like any other; no word is empty. All
-// pieces have been taken when it is destroyed, or `finish` is called.
+// Takes the pieces of a text in order, delimiters and what lies between, and calls `word` for the result of the
+// behavior. An empty delimiter, from a pattern that matches nothing, counts as any other; words are never empty. Call
+// `finish` or destroy it after the last piece.
 class PieceJoiner {
  public:
   PieceJoiner(SplitBehavior behavior, std::string_view text, Place place, const WordSink& word)
@@ -33,7 +33,7 @@ class PieceJoiner {
   Place place_;
   const WordSink& word_;
   std::string_view held_;  // a piece that later ones may join
-  bool holds_ = false;     // there is one, which may be empty
+  bool holds_ = false;     // there is one, possibly empty
   bool previous_ = false;  // the last piece was a delimiter
 };
 

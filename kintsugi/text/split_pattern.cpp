@@ -7,7 +7,7 @@
 
 namespace kintsugi::text {
 
-// The runs are possessive: this changes no match and avoids backtracking.
+// The runs are possessive: that changes no match and avoids backtracking.
 const std::string_view kGpt2Pattern = R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s+(?!\S)|\s++)";
 
 SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_view where) {
@@ -28,7 +28,7 @@ void SplitPattern::each(std::string_view text, F&& piece) const {
   size_t done = 0, from = 0;
   std::optional<size_t> last_end;  // of a match
   while (from <= text.size() && finder->find(from, match)) {
-    if (match.begin == match.end && last_end == match.end) {  // nothing behind a match is no other match
+    if (match.begin == match.end && last_end == match.end) {  // an empty match directly after another does not count
       from += from < text.size() ? read_valid_character(text.substr(from)).size : 1;
       continue;
     }

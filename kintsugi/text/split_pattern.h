@@ -1,4 +1,4 @@
-// A regular expression that cuts text into pieces: every match is a piece, and so is the text between two matches.
+// A regular expression that splits text into pieces: matches, and the text between matches.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@ namespace kintsugi::text {
 
 class PatternEngine;
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class SplitPattern {
  public:
-  // Oniguruma's syntax, as in Hugging Face's tokenizers, with the properties of Unicode 16.0; `literal` matches the
-  // text literally. `where` names it in errors: a UserError says what is wrong with the pattern.
+  // Takes Oniguruma's syntax, as in Hugging Face's tokenizers, with the properties of Unicode 16.0; with `literal`,
+  // matches the text literally. `where` names it in errors: throws UserError describing the problem of an invalid
+  // pattern.
   SplitPattern(std::string_view pattern, bool literal, std::string_view where);
 
-  // Calls `piece` for the pieces of `text` in order, none of them empty: a match of nothing is a cut. `text` must be
-  // valid UTF-8.
+  // Calls `piece` for the nonempty pieces of `text` in order: an empty match is a cut. `text` must be valid UTF-8.
   void split(std::string_view text, const std::function<void(std::string_view)>& piece) const;
-  // The same, and says which pieces are matches. They may be empty.
+  // The same, but also tells which pieces are matches. They may be empty.
   void match(std::string_view text, const std::function<void(std::string_view, bool is_match)>& piece) const;
 
  private:

@@ -11,8 +11,8 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, std::span<const int32_t
   held_.clear();
 }
 
-// What a token decodes to depends on whether it is the first, and on the one before: so both are decoded. As long as
-// there is no text, all ids are kept.
+// What a token decodes to depends on whether it is the first, and on the previous one: so both are decoded. Keeps all
+// ids until there is text.
 std::string StreamDecoder::add(int32_t id) {
   before_.push_back(id);
   std::string all = tokenizer_->decode(before_);

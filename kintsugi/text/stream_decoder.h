@@ -10,16 +10,16 @@
 
 namespace kintsugi::text {
 
-// The concatenation of all that `add` and `flush` return is what `decode` gives for all ids. A character is returned
-// whole; only the beginning of a character that the next ids may complete is held back, so bytes that can no longer
-// become one are returned as they are. The tokenizer must outlive it.
+// The concatenation of everything that `add` and `flush` return equals `decode` of all ids. Returns whole characters;
+// withholds only an incomplete character that later ids may complete, and returns bytes that can no longer become one
+// unchanged. The tokenizer must outlive it.
 class StreamDecoder {
  public:
-  // `before`: ids whose text stands before what comes; it decides whether a word begins with a space.
+  // `before`: ids of the preceding text, which determines whether a word begins with a space.
   explicit StreamDecoder(const Tokenizer& tokenizer, std::span<const int32_t> before = {});
 
   std::string add(int32_t id);
-  // The beginning of a character that was not completed, if there is one.
+  // Returns the remaining incomplete character, if any.
   std::string flush();
 
  private:

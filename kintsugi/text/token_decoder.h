@@ -9,15 +9,15 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class TokenDecoder {
  public:
   virtual ~TokenDecoder() = default;
-  // Changes tokens, and may join them; joined, those that the last decoder leaves are the text.
+  // Transforms and possibly joins tokens; the concatenated output of the last decoder is the text.
   virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
 
-// UserError for a type that is not among the rows of token_decoder.cpp.
+// Throws UserError for a type that is not among the rows of token_decoder.cpp.
 std::unique_ptr<TokenDecoder> read_token_decoder(const base::Json& part);
 
 }  // namespace kintsugi::text

@@ -32,7 +32,7 @@ std::unique_ptr<Tokenizer> read_own(const base::Json& document, std::string_view
   kind.refuse("\"bytes\", \"chars\" or \"sentencepiece\"");
 }
 
-// A tokenizer of a file that is no tokenizer.json, with what other files of its folder say.
+// A tokenizer from a file other than tokenizer.json, with declarations from other files of its folder.
 std::unique_ptr<Tokenizer> with_files_beside(const std::string& json, const fs::path& path) {
   auto tokenizer = parse_tokenizer(json, path.string());
   const auto document = base::Json::parse("tokenizer", path.string(), json);
@@ -54,7 +54,7 @@ VocabTextOptions vocab_text_options(const fs::path& path) {
   return options;
 }
 
-// The one file of tiktoken's in a folder; empty if there is none, or several.
+// The only tiktoken file in a folder; empty if there are none or several.
 fs::path only_tiktoken(const fs::path& folder) {
   fs::path found;
   std::error_code error;

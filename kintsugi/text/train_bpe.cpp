@@ -34,10 +34,10 @@ struct HashKey {
 
 struct PairStatistics {
   int64_t count = 0;
-  std::vector<uint32_t> words;  // that hold it, or held it once; in no order, some twice
+  std::vector<uint32_t> words;  // that contain or contained it; unordered, with duplicates
 };
 
-// A pair with the count that it had when it was queued; stale where that has changed since.
+// A pair with its count when queued; stale if the count has changed since.
 struct Candidate {
   int64_t count = 0;
   Key key = 0;
@@ -66,7 +66,7 @@ class Trainer {
     touched_.clear();
   }
 
-  // Learns one merge; false if no pair occurs often enough.
+  // Learns one merge; returns false if no pair is frequent enough.
   bool learn() {
     while (!queue_.empty()) {
       const Candidate best = queue_.top();
@@ -104,7 +104,7 @@ class Trainer {
   }
 
   void uncount_pair(Key key, uint32_t word, Key merged) {
-    if (key == merged) return;  // it is removed as a whole
+    if (key == merged) return;  // removed as a whole
     const auto found = pairs_.find(key);
     base::require(found != pairs_.end(), "train_bpe", "a pair of word {} was never counted", word);
     found->second.count -= static_cast<int64_t>(words_.count(word));
@@ -129,7 +129,7 @@ class Trainer {
     }
   }
 
-  // Removes all pairs of the word from the counts and adds the pairs of what it becomes, except those that stay.
+  // Subtracts all pairs of the word from the counts and adds the pairs of the merged word, except unchanged ones.
   void merge_in_word(Key key, int32_t merged, uint32_t word) {
     int32_t* symbols = &symbols_[starts_[word]];
     const uint32_t size = sizes_[word];
@@ -138,8 +138,8 @@ class Trainer {
     uint32_t out = 0;
     for (uint32_t in = 0; in < size;) {
       if (in + 1 < size && symbols[in] == left && symbols[in + 1] == right) {
-        // symbols[out - 1] is the current left neighbour. If it is a merge just made, its pair with the old left
-        // symbol was removed when it was made, and (merged, left) was added.
+        // symbols[out - 1] is the current left neighbour. If it was just merged, its pair with the old left symbol was
+        // already removed, and (merged, left) was added.
         if (out > 0) {
           uncount_pair(key_of(symbols[out - 1], left), word, key);
           count_pair(key_of(symbols[out - 1], merged), word);
@@ -160,12 +160,12 @@ class Trainer {
   const WordCounter& words_;
   std::vector<std::string> tokens_;
   std::vector<BpeMerge> merges_;
-  std::vector<int32_t> symbols_;  // of all words, each from its start on
+  std::vector<int32_t> symbols_;  // of all words, each from its start
   std::vector<size_t> starts_;
   std::vector<uint32_t> sizes_;
   std::unordered_map<Key, PairStatistics, HashKey> pairs_;
   std::priority_queue<Candidate, std::vector<Candidate>, Worse> queue_;
-  std::vector<Key> touched_;  // pairs whose counts the merge at hand has changed
+  std::vector<Key> touched_;  // pairs whose counts the current merge changed
 };
 
 }  // namespace

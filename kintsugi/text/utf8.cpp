@@ -16,7 +16,7 @@ uint8_t byte_at(std::string_view text, size_t i) {
   return static_cast<uint8_t>(text[i]);
 }
 
-// The information of a lead byte: the length of its character, and the range of its second byte (RFC 3629, section 4).
+// The information in a lead byte: the length of its character, and the range of its second byte (RFC 3629, section 4).
 struct Lead {
   int size;
   uint8_t low, high;
@@ -35,7 +35,7 @@ Lead read_lead(uint8_t byte) {
   return {0, 0, 0};
 }
 
-// How many bytes at the front are consistent with the lead byte, up to its size.
+// The number of leading bytes consistent with the lead byte, up to its size.
 int count_agreeing(std::string_view text, Lead lead) {
   if (lead.size < 2 || text.size() < 2) return std::min(lead.size, 1);
   if (byte_at(text, 1) < lead.low || byte_at(text, 1) > lead.high) return 1;

@@ -7,7 +7,7 @@
 namespace kintsugi::text {
 namespace {
 
-// The best way to end a segment at a place.
+// The best segment that ends at a position.
 struct Best {
   double score = 0;
   uint32_t length = 0;  // of the segment; 0: no segment ends here
@@ -15,7 +15,7 @@ struct Best {
 };
 
 constexpr size_t kFewBytes = 63;
-constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes
+constexpr size_t kLongestPart = 1 << 24;  // bounds the memory for a word
 
 }  // namespace
 

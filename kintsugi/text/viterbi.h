@@ -1,5 +1,4 @@
-// The segmentation of a text into tokens whose scores have the largest sum (Kudo 2018, section 3.2), by the algorithm
-// of Viterbi.
+// Segments a text into tokens with the maximum sum of scores (Kudo 2018, section 3.2), by the Viterbi algorithm.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +11,18 @@ namespace kintsugi::text {
 
 struct Segment {
   size_t begin = 0, end = 0;
-  int32_t id = -1;  // -1: a character that no token covers
+  int32_t id = -1;  // -1: a character not covered by any token
 };
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class Viterbi {
  public:
-  // `scores` by id; a character alone that is no token costs `unknown_score`. With `single`, sums are kept in
+  // `scores` by id; a single character that is not a token costs `unknown_score`. With `single`, accumulates sums in
   // single precision, as SentencePiece does; Hugging Face's library does not.
   Viterbi(PrefixTrie trie, std::vector<double> scores, double unknown_score, bool single)
       : trie_(std::move(trie)), scores_(std::move(scores)), unknown_score_(unknown_score), single_(single) {}
 
-  // The segments of `text`, valid UTF-8, in order. Of equal sums the one counts that is found first, from the left.
+  // The segments of `text`, valid UTF-8, in order. In a tie, the first found from the left counts.
   void segment(std::string_view text, std::vector<Segment>& segments) const;
 
  private:

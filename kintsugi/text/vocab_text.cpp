@@ -38,7 +38,7 @@ std::string vocab_text_json(std::string_view content, std::string_view where, co
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (token.ends_with('\r')) token.remove_suffix(1);
     if (!base::is_utf8(token)) throw base::UserError("tokenizer", "{}:{}: it is not UTF-8", where, tokens.size() + 1);
-    ids.insert_or_assign(token, static_cast<int32_t>(tokens.size()));  // of equal ones the last counts
+    ids.insert_or_assign(token, static_cast<int32_t>(tokens.size()));  // of duplicates, the last counts
     tokens.push_back(token);
   }
   if (!ids.contains(kUnknown))

@@ -18,14 +18,14 @@ using base::Json;
 
 constexpr std::string_view kSpaceSign = "▁";
 
-// What a step of the pipeline makes of a text that is cut between a letter and white space.
+// The effect of a pipeline step on a text cut between a letter and white space.
 enum class Effect {
-  spans,   // its result may be another
-  passes,  // its result is the same; the two may be in one word
-  ends,    // the same, and a word ends there
+  spans,   // its result may differ
+  passes,  // same result; the two may be in one word
+  ends,    // same result, and a word ends there
 };
 
-// Letters and line breaks; and word characters and a space, which the patterns never take for the end of a line.
+// Letters and line breaks; and word characters and a space, which patterns never treat as the end of a line.
 const std::array<CharacterPair, 2>& pairs() {
   static const std::array<CharacterPair, 2> list = [] {
     std::array<CharacterPair, 2> made;
@@ -35,7 +35,7 @@ const std::array<CharacterPair, 2>& pairs() {
       if (is_cut_letter(code) || is_word(code)) append_character(code, made[1].left);
     }
     made[0].right = "\n\t\r";
-    made[1].right = " ▁";  // which often stands for a space
+    made[1].right = " ▁";  // often represents a space
     return made;
   }();
   return list;
@@ -46,7 +46,7 @@ bool is_left(std::string_view text, char white) {
   return last.size > 0 && (is_cut_letter(last.code) || (white == ' ' && is_word(last.code)));
 }
 
-// Whether a literal text holds such a pair.
+// Whether a literal text contains such a pair.
 bool holds_pair(std::string_view text) {
   for (size_t at = 1; at < text.size(); ++at)
     if (WhiteCuts::kWhite.find(text[at]) != std::string_view::npos && is_left(text.substr(0, at), text[at]))
@@ -73,7 +73,7 @@ bool is_white_text(std::string_view text) {
   return true;
 }
 
-// White space stays white space, and letters letters.
+// White space remains white space, and letters letters.
 bool keeps_kinds(const Json& replace) {
   const std::string_view content = replace.at("content").text();
   const Json pattern = replace.at("pattern");
@@ -105,7 +105,7 @@ bool spells_bytes(const Json& normalizer) {
   return false;
 }
 
-// Whether the step puts something before words that are not at the beginning of the text.
+// Whether the step adds a prefix to words that are not at the beginning of the text.
 bool prefixes_words(const Json& part) {
   const std::string_view type = part.at("type").text();
   if (type == "ByteLevel") return flag(part, "add_prefix_space", true);
@@ -127,7 +127,7 @@ Effect effect_of_step(const Json& part, bool last) {
   if (type == "ByteLevel") return flag(part, "use_regex", true) ? Effect::ends : Effect::passes;
   if (type == "Metaspace" || type == "CharDelimiterSplit") return Effect::passes;
   if (type == "Digits") return Effect::passes;
-  // Pieces that are joined are no longer those of the whole for a step that follows.
+  // Joined pieces differ from those of the whole for a subsequent step.
   if (type == "Punctuation") return joins_pieces(part) && !last ? Effect::spans : Effect::passes;
   if (type == "Split")
     return never_spans(part.at("pattern")) && (!joins_pieces(part) || last) ? Effect::passes : Effect::spans;
@@ -177,8 +177,8 @@ Effect effect_of(const Json& document) {
 
 namespace {
 
-// Whether a text that continues another gives what it gives within the whole. A mark behind each text, for one, does
-// not; of a tokenizer that lacks even these letters nothing is known.
+// Whether a continuation is encoded as within the whole text. A mark after each text, for example, prevents that; if a
+// tokenizer lacks even these letters, nothing is known.
 bool continues(const Tokenizer& tokenizer) {
   try {
     std::vector<int32_t> parts = tokenizer.encode("ab");
@@ -201,8 +201,8 @@ bool has_token(const Tokenizer& tokenizer, char white) {
 
 }  // namespace
 
-// Letters of scripts with few or no spaces, or common enough to matter; a letter that is missing here only means that
-// the cut falls elsewhere.
+// Letters of scripts with few or no spaces, or common enough to matter; a missing letter only means that the cut falls
+// elsewhere.
 bool is_cut_letter(char32_t c) {
   if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return (c >= 0xC0 && c <= 0x24F && c != 0xD7 && c != 0xF7) ||           // Latin
@@ -221,7 +221,7 @@ WhiteCuts::WhiteCuts(const Tokenizer& tokenizer) {
   if (document.has("model"))
     for (const AddedToken& token : read_added_tokens(document)) {
       refuse_spanned(token.content);
-      std::string lower = token.content;  // as normalizers may have it
+      std::string lower = token.content;  // as normalizers may produce it
       std::ranges::transform(lower, lower.begin(),
                              [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
       refuse_spanned(lower);
@@ -234,7 +234,7 @@ WhiteCuts::WhiteCuts(const Tokenizer& tokenizer) {
     for (size_t at; (at = token.find(kSpaceSign)) != token.npos;) token.replace(at, kSpaceSign.size(), " ");
     refuse_spanned(token);
   }
-  // A run of characters without tokens may be one unknown token.
+  // A run of characters without tokens may become a single unknown token.
   for (const char white : kWhite) {
     if (!has_token(tokenizer, white)) refuse_all(white);
   }

@@ -1,5 +1,5 @@
-// Where a text may be cut before white space, so that its parts, encoded one after the other
-// (Tokenizer::encode_continued for the second), give the ids of the whole.
+// Finds cuts before white space such that the parts of a text, encoded in sequence (Tokenizer::encode_continued for the
+// second), produce the ids of the whole.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::text {
 
-// Of a letter, and of a space that follows any word character, the cuts are exact unless a token, an added token, or a
-// match of a pattern may hold both. Which do follows from the tokenizer's definition (to_json).
+// Cuts after a letter, and before a space after any word character, are exact unless a token, an added token, or a
+// match of a pattern may contain both. Derived from the tokenizer's definition (to_json).
 class WhiteCuts {
  public:
   explicit WhiteCuts(const Tokenizer& tokenizer);

@@ -1,4 +1,4 @@
-// Remembers what short words were encoded to, since most words of a text have occurred before.
+// Caches the ids of short words, since most words of a text recur.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@
 
 namespace kintsugi::text {
 
-// Each thread has one, which all models share; 512 KiB. A word takes the place of another of the same slot.
+// One per thread, shared by all models; 512 KiB. A word evicts another in the same slot.
 class WordCache {
  public:
   static WordCache& of_thread();
-  // A number for a model, not 0 and never given twice.
+  // A unique nonzero number for a model.
   static uint32_t next_model();
 
-  // Appends the ids of the word, which is not empty, if they are known.
+  // Appends the ids of the nonempty word if they are cached.
   bool find(uint32_t model, std::string_view word, std::vector<int32_t>& ids);
-  // Remembers them for the word of the last `find`, which has just failed.
+  // Caches the ids for the word of the last `find`, which must have failed just before.
   void put(uint32_t model, std::string_view word, std::span<const int32_t> ids);
 
  private:

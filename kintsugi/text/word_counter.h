@@ -1,4 +1,4 @@
-// How often each word of a corpus occurs: all that training a BPE needs of it.
+// Counts the occurrences of each word of a corpus: all that BPE training needs.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace kintsugi::text {
 
-// One per thread, then merged; the order does not change the result of training. Memory is that of the distinct words.
-// Words are GPT-2's; one longer than 1 KiB counts as several. A text that is fed in pieces should be cut between
-// words.
+// One per thread, then merged; the order does not affect training. Memory is proportional to the number of distinct
+// words. Splits words as GPT-2 does; one longer than 1 KiB counts as several. Text added in pieces should be cut
+// between words.
 class WordCounter {
  public:
   WordCounter() : splitter_(PreTokenizer::gpt2()) {}
@@ -39,7 +39,7 @@ class WordCounter {
 
   PreTokenizer splitter_;
   std::vector<Word> words_;
-  std::vector<uint32_t> slots_;  // a hash table of indices in words_ + 1, a power of two in size, open addressing
+  std::vector<uint32_t> slots_;  // an open-addressing hash table of indices in words_ + 1, whose size is a power of two
   std::string letters_;
   uint64_t num_bytes_ = 0;
 };

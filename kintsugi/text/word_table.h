@@ -1,4 +1,4 @@
-// Whole words that are tokens, found by one look-up.
+// Looks up whole words that are tokens.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace kintsugi::text {
 
-// Const use is safe from several threads at once.
+// Const use is thread-safe.
 class WordTable {
  public:
-  // At most so many words; `tokens` by id must outlive it.
+  // At most this many words; `tokens` by id must outlive it.
   WordTable(const std::vector<std::string>& tokens, size_t num_words);
 
   void add(int32_t id);
-  // -1 where there is none. `word` is not empty.
+  // -1 if there is none. `word` must not be empty.
   int32_t find(std::string_view word) const;
 
  private:
-  // Up to 8 bytes are their own key, so that most words need one memory access.
+  // Up to 8 bytes are their own key, so that most words need a single memory access.
   struct Word {
     uint64_t key = 0;
     uint32_t size = 0;
-    int32_t id = -1;  // -1: the slot is free
+    int32_t id = -1;  // -1: free slot
   };
 
   const std::vector<std::string>& tokens_;
-  std::vector<Word> words_;  // a hash table, a power of two in size, open addressing
+  std::vector<Word> words_;  // an open-addressing hash table whose size is a power of two
 };
 
 }  // namespace kintsugi::text

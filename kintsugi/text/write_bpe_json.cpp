@@ -9,7 +9,7 @@
 namespace kintsugi::text {
 namespace {
 
-// The tokens as they are spelled, by id.
+// The tokens as spelled, by id.
 std::vector<std::string> spelled_tokens(const BpeDefinition& definition) {
   std::vector<std::string> tokens(definition.model.tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) tokens[id] = spell_bytes(definition.model.tokens[id]);

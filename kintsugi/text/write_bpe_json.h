@@ -1,4 +1,4 @@
-// Writes a byte-level BPE as a tokenizer.json that Hugging Face's library can load.
+// Writes a byte-level BPE as a tokenizer.json for Hugging Face's library.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::text {
 
-// For a definition with GPT-2's pattern and no normal form; InternalError for another.
+// For a definition with GPT-2's pattern and no normalization; throws InternalError for another.
 std::string write_bpe_json(const BpeDefinition& definition);
 
 }  // namespace kintsugi::text

@@ -1,5 +1,5 @@
-// "<0xE2>" becomes a byte. Bytes that are not UTF-8 together stay as they are (Hugging Face writes U+FFFD for each), so
-// that nothing is lost.
+// "<0xE2>" becomes a byte. Preserves sequences of bytes that are not valid UTF-8 (Hugging Face writes U+FFFD for each),
+// so that nothing is lost.
 #include "kintsugi/text/byte_tokens.h"
 #include "kintsugi/text/decoders/rows.h"
 

@@ -1,4 +1,4 @@
-// The characters that stand for bytes become bytes; a token that has another is text as it is.
+// Converts characters that represent bytes to bytes; a token with any other character is literal text.
 #include "kintsugi/text/byte_symbols.h"
 #include "kintsugi/text/decoders/rows.h"
 

@@ -1,4 +1,4 @@
-// One function for each decoder, each in a file of its name; the table is in token_decoder.cpp.
+// One function per decoder, each in a file of its name; the table is in token_decoder.cpp.
 #pragma once
 
 #include "kintsugi/text/token_decoder.h"

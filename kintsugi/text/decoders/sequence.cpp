@@ -1,4 +1,4 @@
-// { "decoders": [...] }: one after another.
+// { "decoders": [...] }: applied in sequence.
 #include "kintsugi/text/decoders/rows.h"
 
 namespace kintsugi::text {

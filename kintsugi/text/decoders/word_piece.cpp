@@ -1,5 +1,5 @@
-// { "prefix": "##", "cleanup": true }: a token without the prefix begins a word, with a space before it except at the
-// beginning; the cleanup takes spaces before punctuation and English contractions away.
+// { "prefix": "##", "cleanup": true }: a token without the prefix begins a word, preceded by a space except at the
+// beginning; the cleanup removes spaces before punctuation and English contractions.
 #include <utility>
 
 #include "kintsugi/text/decoders/rows.h"

@@ -1,6 +1,6 @@
 // BPE over characters: { "vocab": { token: id }, "merges": [...], "unk_token", "fuse_unk", "byte_fallback",
-// "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix" }. The prefix stands before each character of a
-// word except the first, the suffix behind the last.
+// "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix" }. The prefix precedes each character of a word
+// except the first; the suffix follows the last.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -23,7 +23,7 @@ namespace {
 using base::Json;
 
 constexpr size_t kFewBytes = 64;
-constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps indices within 32 bits
+constexpr size_t kLongestPart = 1 << 24;  // bounds the memory for a word, and keeps indices within 32 bits
 
 std::string text_of(const Json& model, std::string_view key) {
   const auto part = find_part(model, key);
@@ -88,7 +88,7 @@ class CharacterBpe final : public TokenModel {
   const std::vector<std::string>& tokens() const override { return vocabulary_.tokens; }
 
  private:
-  // Characters as tokens, apart for those that have the prefix and those that have the suffix.
+  // Characters as tokens, separately for those with the prefix and those with the suffix.
   void set_characters() {
     for (const auto& [token, id] : vocabulary_.ids) {
       for (int form = 0; form < 4; ++form) {
@@ -110,7 +110,7 @@ class CharacterBpe final : public TokenModel {
   void set_merges(const Json& list) {
     uint32_t rank = 0;
     const std::vector<SpelledMerge> merges = read_merges(list, "tokenizer.json");
-    std::map<std::pair<int32_t, int32_t>, uint32_t> last;  // of a merge that is there twice, the last counts
+    std::map<std::pair<int32_t, int32_t>, uint32_t> last;  // of duplicate merges, the last counts
     for (const auto& [left, right] : merges) last[{vocabulary_.find(left), vocabulary_.find(right)}] = rank++;
     rank = 0;
     for (const auto& [left, right] : merges) {
@@ -128,7 +128,7 @@ class CharacterBpe final : public TokenModel {
       if (last.at({a, b}) == rank) merger_.add(a, b, merged, rank);
       ++rank;
       joinable_.add(left, right);
-      // Tokens that stand for other characters than their own.
+      // Tokens that represent characters other than their own.
       for (const int32_t id : {a, b}) {
         const auto byte = byte_of_token(vocabulary_.tokens[id]);
         if (id == unknown_ || (byte && bytes_[*byte] >= 0)) cuts_ = false;
@@ -136,7 +136,8 @@ class CharacterBpe final : public TokenModel {
     }
   }
 
-  // Nearly every token is what its own characters merge to. Such a word needs one look-up; determined here, once.
+  // Nearly every token results from merging its own characters. Such a word takes a single lookup; determined here
+  // once.
   void set_words() {
     if (!suffix_.empty()) return;
     std::vector<int32_t> ids;
@@ -196,7 +197,7 @@ class CharacterBpe final : public TokenModel {
     if (word.size() > kFewBytes) many.resize(word.size());
     int32_t* symbols = many.empty() ? few : many.data();
     size_t n = 0;
-    bool unknown = false;  // one waits for whether the next joins it
+    bool unknown = false;  // pending: the next may join it
     while (!word.empty()) {
       const Character c = read_valid_character(word);
       const bool ends = last && static_cast<size_t>(c.size) == word.size();
@@ -232,7 +233,7 @@ class CharacterBpe final : public TokenModel {
   size_t longest_ = 0;  // bytes of a token
   bool cuts_ = true;    // a word may be cut where nothing merges
   std::array<CharacterIds, 4> characters_;
-  std::array<int32_t, 256> bytes_{};  // -1 where there is no token
+  std::array<int32_t, 256> bytes_{};  // -1 if there is no token
   BpeMerger merger_;
   Joinable joinable_;
   WordTable words_;

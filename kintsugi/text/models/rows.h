@@ -1,4 +1,4 @@
-// One function for each model, each in a file of its name; the table is in token_model.cpp.
+// One function per model, each in a file of its name; the table is in token_model.cpp.
 #pragma once
 
 #include "kintsugi/text/token_model.h"

@@ -1,5 +1,5 @@
-// Unigram (Kudo 2018): { "vocab": [[token, score], ...], "unk_id": id, "byte_fallback": false }. Unknown characters
-// that are adjacent are one unknown token, or the bytes of them.
+// Unigram (Kudo 2018): { "vocab": [[token, score], ...], "unk_id": id, "byte_fallback": false }. Adjacent unknown
+// characters become a single unknown token, or their bytes.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -29,7 +29,7 @@ Pieces read_pieces(const Json& list) {
     if (!entry.is_list() || entry.list().size() != 2) entry.refuse("[token, score]");
     const auto items = entry.list();
     const std::string token(items[0].text());
-    // Of tokens that are there twice the last counts.
+    // Of duplicate tokens, the last counts.
     pieces.vocabulary.ids.insert_or_assign(token, static_cast<int32_t>(pieces.scores.size()));
     pieces.vocabulary.tokens.push_back(token);
     pieces.scores.push_back(items[1].number());
@@ -95,7 +95,7 @@ class Unigram final : public TokenModel {
   Pieces pieces_;
   Viterbi viterbi_;
   int32_t unknown_ = -1;
-  std::array<int32_t, 256> bytes_{};  // -1 where there is no token
+  std::array<int32_t, 256> bytes_{};  // -1 if there is no token
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // WordPiece (Wu et al. 2016, section 4.1; as in BERT): { "vocab": { token: id }, "unk_token": "[UNK]",
-// "continuing_subword_prefix": "##", "max_input_chars_per_word": 100 }. From the left the longest token is taken; those
-// that do not begin the word have the prefix. A word that does not come out is unknown as a whole.
+// "continuing_subword_prefix": "##", "max_input_chars_per_word": 100 }. Greedily takes the longest token from the left;
+// tokens that do not begin the word have the prefix. A word that cannot be covered is unknown as a whole.
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/models/rows.h"
 #include "kintsugi/text/prefix_trie.h"

@@ -1,5 +1,5 @@
 // BertNormalizer: { "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true }, in
-// this order. Accents are stripped where text is made lowercase, unless the file says otherwise.
+// this order. Strips accents if it lowercases, unless the file says otherwise.
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/json_part.h"

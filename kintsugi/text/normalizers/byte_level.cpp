@@ -1,4 +1,4 @@
-// Text spelled in the characters that stand for bytes.
+// Spells text in the characters that represent bytes.
 #include "kintsugi/text/byte_symbols.h"
 #include "kintsugi/text/normalizers/rows.h"
 

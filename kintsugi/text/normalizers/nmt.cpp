@@ -1,4 +1,4 @@
-// What SentencePiece's "nmt" does to control characters and to spaces of unusual kinds.
+// SentencePiece's "nmt" treatment of control characters and unusual spaces.
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/normalizers/rows.h"
 

@@ -1,5 +1,5 @@
-// { "precompiled_charsmap": base64 }: SentencePiece's map, as Hugging Face's library applies it. A grapheme of less
-// than 6 bytes that begins with a key becomes what the key is replaced by, whole; else its characters do, one by one.
+// { "precompiled_charsmap": base64 }: SentencePiece's map, as applied by Hugging Face's library. A grapheme of less
+// than 6 bytes that begins with a key is replaced as a whole; otherwise each of its characters is.
 #include <utf8proc.h>
 
 #include "kintsugi/text/base64.h"
@@ -21,7 +21,7 @@ Charsmap read_map(const base::Json& part) {
   return Charsmap(*bytes, "tokenizer.json");
 }
 
-// The size of the grapheme (UAX 29) at the front of `text`.
+// The size of the first grapheme (UAX 29) of `text`.
 size_t grapheme_size(std::string_view text) {
   size_t size = 0;
   utf8proc_int32_t state = 0;
@@ -75,7 +75,7 @@ class Precompiled final : public Normalizer {
 
  private:
   Charsmap map_;
-  bool keeps_ascii_ = true;  // no printable character of ASCII is replaced by itself
+  bool keeps_ascii_ = true;  // no printable ASCII character is replaced on its own
 };
 
 }  // namespace

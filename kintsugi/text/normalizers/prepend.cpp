@@ -1,4 +1,4 @@
-// { "prepend": text }: before every text that is not empty.
+// { "prepend": text }: before every nonempty text.
 #include "kintsugi/text/normalizers/rows.h"
 
 namespace kintsugi::text {

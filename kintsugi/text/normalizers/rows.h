@@ -1,4 +1,4 @@
-// One function for each normalizer, each in a file of its name; the table is in normalizer.cpp.
+// One function per normalizer, each in a file of its name; the table is in normalizer.cpp.
 #pragma once
 
 #include "kintsugi/text/normalizer.h"

@@ -1,4 +1,4 @@
-// { "normalizers": [...] }: one after another.
+// { "normalizers": [...] }: applied in sequence.
 #include <vector>
 
 #include "kintsugi/text/normalizers/rows.h"

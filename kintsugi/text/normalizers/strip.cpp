@@ -1,4 +1,4 @@
-// { "strip_left": true, "strip_right": true }: removes white space at the ends.
+// { "strip_left": true, "strip_right": true }: strips white space at the ends.
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/normalizers/rows.h"
 #include "kintsugi/text/utf8.h"

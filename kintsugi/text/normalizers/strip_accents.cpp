@@ -1,4 +1,4 @@
-// Removes all characters that combine; a form that takes characters apart, such as NFD, comes before it.
+// Removes all combining characters; preceded by a decomposing form such as NFD.
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/normalizers/rows.h"

@@ -1,4 +1,4 @@
-// White space separates words, and each mark of punctuation is a word.
+// White space separates words, and each punctuation character is a word.
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/word_splitters/rows.h"

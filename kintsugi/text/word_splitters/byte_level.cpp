@@ -1,4 +1,4 @@
-// { "add_prefix_space": true, "use_regex": true }: GPT-2's words, spelled in the characters that stand for bytes.
+// { "add_prefix_space": true, "use_regex": true }: GPT-2's words, spelled in the characters that represent bytes.
 #include <optional>
 
 #include "kintsugi/text/byte_symbols.h"

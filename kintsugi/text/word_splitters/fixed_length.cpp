@@ -1,4 +1,4 @@
-// { "length": 5 }: so many characters are a word.
+// { "length": 5 }: words of that many characters.
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/word_splitters/rows.h"

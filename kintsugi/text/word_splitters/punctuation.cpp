@@ -1,4 +1,4 @@
-// { "behavior": "Isolated" }: each mark of punctuation is a delimiter.
+// { "behavior": "Isolated" }: each punctuation character is a delimiter.
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/json_part.h"

@@ -1,4 +1,4 @@
-// One function for each pre-tokenizer, each in a file of its name; the table is in word_splitter.cpp.
+// One function per pre-tokenizer, each in a file of its name; the table is in word_splitter.cpp.
 #pragma once
 
 #include "kintsugi/text/word_splitter.h"

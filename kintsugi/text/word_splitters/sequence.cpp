@@ -1,4 +1,4 @@
-// { "pretokenizers": [...] }: each cuts the words of the one before.
+// { "pretokenizers": [...] }: each splits the words of the previous one.
 #include <vector>
 
 #include "kintsugi/text/word_splitters/rows.h"

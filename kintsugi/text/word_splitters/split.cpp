@@ -1,4 +1,4 @@
-// { "pattern": { "String" or "Regex": ... }, "behavior": ..., "invert": false }; with `invert` what lies between the
+// { "pattern": { "String" or "Regex": ... }, "behavior": ..., "invert": false }; with `invert`, the text between the
 // matches is the delimiter.
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/replace_pattern.h"

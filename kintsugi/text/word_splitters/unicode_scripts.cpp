@@ -1,5 +1,5 @@
-// A word ends where the script changes. Kana are Han; what has no script, such as a space, ends none, and before the
-// first character that has one it is dropped (as in Hugging Face's tokenizers).
+// A word ends where the script changes. Kana count as Han; characters without a script, such as a space, do not end a
+// word, and are dropped before the first character that has one (as in Hugging Face's tokenizers).
 #include <algorithm>
 #include <optional>
 

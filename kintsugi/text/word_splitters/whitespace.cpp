@@ -1,4 +1,4 @@
-// Runs of word characters are words, and so are runs of what is neither these nor white space.
+// Words are runs of word characters, and runs of other characters except white space.
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/word_splitters/rows.h"
 #include "kintsugi/text/word_splitters/word_cutter.h"

@@ -1,4 +1,4 @@
-// Cuts a text into words from left to right.
+// Splits a text into words from left to right.
 #pragma once
 
 #include <string_view>
@@ -11,10 +11,10 @@ class WordCutter {
  public:
   WordCutter(std::string_view text, Place place, const WordSink& word) : text_(text), place_(place), word_(word) {}
 
-  // Where bytes of the text begin.
+  // The offset of bytes in the text.
   size_t at(std::string_view bytes) const { return static_cast<size_t>(bytes.data() - text_.data()); }
 
-  // The word that is open, if it has a byte, ends at `end`; the next begins at `next`.
+  // Ends the open word, if nonempty, at `end`; the next begins at `next`.
   void cut(size_t end, size_t next) {
     if (end > begin_) word_(text_.substr(begin_, end - begin_), begin_ == 0 ? place_ : Place::kInside);
     begin_ = next;
