@@ -1,4 +1,4 @@
-// The samples that a rank reads, and what they hold.
+// The samples that a rank reads, and what they contain.
 #pragma once
 
 #include "kintsugi/config/settings.h"
@@ -8,10 +8,10 @@
 
 namespace kintsugi::train {
 
-// The rows that a rank reads of each micro-batch: those that it needs if they are an even part, else all of them.
+// The rows that a rank reads of each micro-batch: those it needs if they are an even share, else all.
 samples::Share share_of(const run::Executor& executor, const config::Settings& settings);
 
-// What a sample of the model holds: what its inputs ask for.
+// The parts of a sample, as required by the model's inputs.
 samples::Parts parts_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train

@@ -27,12 +27,12 @@
 namespace kintsugi::train {
 namespace {
 
-// The data of a run in a checkpoint besides its states.
+// What a checkpoint holds besides states.
 struct Saved {
   int64_t tokens = 0;
-  std::optional<double> best_validation_loss;  // that of this checkpoint, if it was the best when it was saved
-  bool interrupted = false;                    // as of Progress
-};                                             // and what the run learns from, see data_identity.h
+  std::optional<double> best_validation_loss;  // of this checkpoint, if it was the best when saved
+  bool interrupted = false;                    // as in Progress
+};                                             // also the data identity, see data_identity.h
 
 std::string to_json(const Saved& saved, int64_t step, uint64_t seed, const DataIdentity& data) {
   base::JsonWriter state;
@@ -54,8 +54,7 @@ Saved saved_from(const std::string& json, const std::filesystem::path& index) {
   return saved;
 }
 
-// The best of the run so far, as best.json says; where that is damaged, as the checkpoints themselves do: then it is
-// written again.
+// The best checkpoint so far, from best.json; if that is damaged, from the checkpoints themselves, and it is rewritten.
 std::optional<checkpoint::Best> read_or_find_best(const std::filesystem::path& folder) {
   try {
     return checkpoint::read_best(folder);
@@ -69,7 +68,7 @@ std::optional<checkpoint::Best> read_or_find_best(const std::filesystem::path& f
           saved_from(checkpoint::CheckpointReader(saved.folder).state(), saved.folder / checkpoint::kIndexFile)
               .best_validation_loss;
       if (loss && (!best || *loss < best->validation_loss)) best = {.step = saved.step, .validation_loss = *loss};
-    } catch (const base::UserError&) {  // a damaged one: said where it is opened to be loaded
+    } catch (const base::UserError&) {  // damaged; reported when it is opened for loading
     }
   }
   checkpoint::remove_best(folder);
@@ -95,11 +94,11 @@ void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progres
   progress.tokens = saved.tokens;
   progress.checkpoint = reader.folder();
   progress.interrupted = saved.interrupted;
-  // The run may have been killed after a save and before best.json was written.
+  // The run may have been killed between a save and writing best.json.
   if (saved.best_validation_loss) set_best(rank, *saved.best_validation_loss, progress);
 }
 
-// Weights of one tokenizer can be loaded with another of the same size, but they know nothing of it.
+// Weights can be loaded with another tokenizer of the same size, but were not trained with it.
 void warn_of_tokenizer(const Rank& rank, const exchange::SavedModel& from) {
   const std::string &then = from.tokenizer, &now = rank.corpus.tokenizer_json;
   if (!rank.leads() || then.empty() || now.empty() || then == now) return;
@@ -110,7 +109,7 @@ void warn_of_tokenizer(const Rank& rank, const exchange::SavedModel& from) {
       rank.corpus.identity[0].path, rank.corpus.identity[0].fingerprint);
 }
 
-// Weights of the same shapes may belong to a model that computes something else, with another rope_theta, say.
+// Weights of equal shapes may belong to a model that computes something else, for example with another rope_theta.
 void warn_of_model(const Rank& rank, const exchange::SavedModel& from) {
   if (!rank.leads()) return;
   const config::Settings then = from.settings();
@@ -128,7 +127,7 @@ bool begins_new(const config::Train& train, std::string_view name) {
   return std::ranges::any_of(train.init_new, [&](const std::string& begin) { return name.starts_with(begin); });
 }
 
-// UserError for a beginning of names by which no weight of the model is called.
+// Throws UserError for a prefix that matches no weight of the model.
 void require_begun(const Rank& rank) {
   const std::vector<std::string>& begins = rank.settings().train.init_new;
   if (begins.empty()) return;
@@ -141,13 +140,13 @@ void require_begun(const Rank& rank) {
                             base::one_line(begin, 60));
 }
 
-// Whether the model that a run begins with has adapters of the run's shapes.
+// Whether the initial model has adapters of the run's shapes.
 bool takes_adapters(const Rank& rank, const exchange::SavedModel& from) {
   const config::Lora then = from.settings().lora;
   return then.rank > 0 && then.rank == rank.settings().lora.rank && then.targets == rank.settings().lora.targets;
 }
 
-// UserError if adapters that the weights need would be dropped.
+// Throws UserError if adapters that the weights depend on would be dropped.
 void require_adapters(const Rank& rank, const exchange::SavedModel& from) {
   if (from.settings().lora.rank == 0 || takes_adapters(rank, from)) return;
   throw base::UserError(
@@ -235,7 +234,7 @@ void Saver::finish_alone(Progress& progress) noexcept {
   if (!save_) return;
   try {
     if (const auto checkpoint = save_->finish_alone()) saved(*checkpoint, progress);
-  } catch (const std::exception&) {  // the error that ended the run counts
+  } catch (const std::exception&) {  // the error that ended the run takes precedence
   }
 }
 

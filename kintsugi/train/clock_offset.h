@@ -1,4 +1,4 @@
-// The clocks of ranks on several machines.
+// Synchronizes the clocks of ranks on several machines.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,13 @@
 
 namespace kintsugi::train {
 
-// Nanoseconds. The clock of this rank plus `offset` is that of rank 0, but for `error` at most.
+// In nanoseconds: the clock of this rank plus `offset` equals that of rank 0 up to `error`.
 struct ClockOffset {
   int64_t offset = 0, error = 0;
 };
 
-// For profile::now(). Ranks of one process have one clock. Others send a few messages to and fro, of which the fastest
-// counts: rank 0 is asked the time halfway through it. Clocks that agree within the error are one. All ranks call
-// together.
+// For profile::now(). Ranks of one process share a clock. Others exchange a few messages, of which the fastest counts:
+// rank 0's time is taken halfway through it. Offsets within the error are treated as zero. Collective.
 ClockOffset clock_offset(comm::Communicator& all);
 
 }  // namespace kintsugi::train

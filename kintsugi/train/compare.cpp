@@ -25,13 +25,13 @@ double distance(double a, double b) {
   return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
 }
 
-// Of a gradient, the buffer that has its sum after a step.
+// For a gradient, the buffer that has its sum after a step.
 StateInfo as_read(StateInfo s) {
   if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
   return s;
 }
 
-// f(element of the whole, its value) for each element that the rank holds.
+// Calls f(index in the whole, value) for each element that the rank holds.
 template <typename F>
 void for_each_element(const LayoutRun& layout, const StateInfo& s, int rank, F&& f) {
   const run::Executor& executor = layout.executor(rank);
@@ -80,7 +80,7 @@ std::vector<StateInfo> states_of(const program::Program& p, StateKind kind) {
   return list;
 }
 
-// Gradients as the backward pass of the last micro-batch completes them; others in the order of the program.
+// Gradients in the order in which the backward pass of the last micro-batch completes them; others in program order.
 std::vector<StateInfo> completed(const program::Program& p) {
   std::vector<StateInfo> list = states_of(p, StateKind::gradient);
   std::map<std::string, size_t> last;
@@ -119,7 +119,7 @@ class Comparer {
                   [&](int64_t m, samples::BatchMemory& batch) { fill(*run, step - 1, m, batch); });
         tell();
       }
-      // Where gradients overflow, which of them do is a matter of rounding, and the weights stay.
+      // If gradients overflow, rounding decides which of them do, and the weights are unchanged.
       const bool updates = twin_.executor(0).number(models::kFinite) != 0.0;
       compare_losses(step);
       if (updates) compare_gradients(step), ++updated;
@@ -180,17 +180,17 @@ class Comparer {
     }
   }
 
-  // Adds to `allowed_` what one step can make of the gradients' limit.
+  // Adds to `allowed_` the effect of one step with gradients at their limit.
   void allow(int64_t step, double rate) {
     const config::Train& t = s_.train;
     const double norm = twin_.executor(0).number(models::kGradientNorm);
     const double clipped = t.clip > 0 ? std::min(norm, t.clip) : norm;
-    // Twice: the norm that clips has an error of its own.
+    // Doubled: the norm used for clipping has an error of its own.
     const double error = 2 * o_.tolerance * static_cast<double>(step) * clipped;
     const auto updates = static_cast<int64_t>(twin_.executor(0).number(models::kUpdates));
     const models::Optimizer& optimizer = models::optimizer(t.optimizer);
     const double reach = optimizer.reach ? optimizer.reach(t, updates) : 0;
-    double through = 0;  // the effect of the momentum on one unit in each step
+    double through = 0;  // effect of the momentum on one unit per step
     for (int64_t i = 0; reach == 0 && i < updates; ++i) through = 1 + t.momentum * through;
     for (const StateInfo& w : weights_) {
       std::vector<float>& allowed = allowed_.at(w.name);
@@ -203,7 +203,7 @@ class Comparer {
       for_each_element(twin_, w, 0, [&](size_t i, double x) {
         double moved = reach > 0 ? 2 * reach : error * through;
         if (!v.empty()) moved = std::min(moved, (1 + reach) * error / (std::sqrt(v[i] / correction) + t.epsilon));
-        const double far = rate * moved;  // and as far beyond x, where more is rounded
+        const double far = rate * moved;  // also beyond x, where rounding is coarser
         allowed[i] += static_cast<float>(far + 2 * spacing(w.whole.dtype) * (std::abs(x) + far));
       });
     }
@@ -224,7 +224,7 @@ class Comparer {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const StateInfo* s = layout_.executor(rank).program().state(mine.name);
       if (!s || (s->replica && s->kind == StateKind::gradient))
-        continue;  // of another stage; the sum is on the weight's own
+        continue;  // of another stage; the sum is on the weight's stage
       for_each_element(layout_, as_read(*s), rank, [&](size_t i, double x) {
         held[i] = true;
         const double far = distance(x, twin[i]), allowed = limit(i);
@@ -251,7 +251,7 @@ class Comparer {
   const config::Settings& s_;
   LayoutRun twin_, layout_;
   std::vector<StateInfo> gradients_, weights_;         // of the twin
-  std::map<std::string, std::vector<float>> allowed_;  // by weight, by element: the limit of its difference
+  std::map<std::string, std::vector<float>> allowed_;  // [weight][element]: limit of the difference
   Comparison result_;
   int64_t parts_ = 0;
 };
@@ -262,13 +262,13 @@ double default_tolerance(const config::Settings& s) {
   const auto of = [](const std::string& dtype) {
     return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 2e-3 : 1e-2;
   };
-  // TF32 has the fraction of fp16; fp32 on the wire means gradients as they are.
+  // TF32 has the mantissa of fp16; wire fp32 leaves gradients unchanged.
   return std::max(of(compile::takes_tf32(s) ? "fp16" : s.train.dtype),
                   s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
 }
 
 config::Settings twin_of(config::Settings s) {
-  const bool units = s.train.reproducible > 0;  // each alone in its pass, and the same bits for as many threads
+  const bool units = s.train.reproducible > 0;  // one unit per pass, and the same bits for as many threads
   if (!units) s.train.micro_batch *= config::data_ranks(s.parallel);
   const config::Device device = compile::device_of(s);
   s.parallel = {.device = std::string(name_of(device == config::Device::reference ? device : config::Device::cpu)),

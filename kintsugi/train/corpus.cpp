@@ -22,7 +22,7 @@ namespace {
 
 using Opened = DataFiles::Opened;
 
-// How conversations become ids: the tokenizer, and the template of the chat.
+// How conversations become ids: the tokenizer, and the chat template.
 struct ChatFormat {
   std::string json;  // of the tokenizer
   std::filesystem::path path;
@@ -30,10 +30,10 @@ struct ChatFormat {
   const text::ChatTemplate* chat = nullptr;
 };
 
-// By [data] tokenizer and chat_template, or as the model of train.init_from has them.
+// From [data] tokenizer and chat_template, or from the model of train.init_from.
 ChatFormat chat_format(const config::Settings& s) {
   ChatFormat format;
-  std::string trained_with;  // the template of a run
+  std::string trained_with;  // template of a run
   if (!s.data.tokenizer.empty()) {
     format.path = s.data.tokenizer;
     format.tokenizer = text::load_tokenizer(format.path);
@@ -59,7 +59,7 @@ ChatFormat chat_format(const config::Settings& s) {
   return format;
 }
 
-// Opens a file, and its labels where the model has them, and adds both to the identity.
+// Opens a file, and its labels if the model has them, and adds both to the identity.
 Opened open(const config::Settings& s, const std::string& path, const std::string& labels, DataRole role,
             const std::optional<ChatFormat>& chat, DataIdentity& identity) {
   Opened opened;
@@ -92,8 +92,8 @@ Opened open(const config::Settings& s, const std::string& path, const std::strin
   return opened;
 }
 
-// The tokenizer that made all the files, by what is known of it: the fingerprint beside each file, and the
-// tokenizer.json that `prepare` writes into its folder.
+// The tokenizer that produced all files, as far as known: the fingerprint stored with each file, and the tokenizer.json
+// that `prepare` writes into its folder.
 class CommonTokenizer {
  public:
   void add(const Opened& opened) {
@@ -123,7 +123,7 @@ class CommonTokenizer {
     }
   }
 
-  const std::string& json() const { return json_; }  // empty: none was found
+  const std::string& json() const { return json_; }  // empty: not found
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -131,7 +131,7 @@ class CommonTokenizer {
   std::filesystem::path first_, path_;
 };
 
-// Fills in what the tokenizer of the token files decides, and checks that each token has a row in the vocabulary.
+// Sets what depends on the tokenizer of the token files, and checks that every token is in the vocabulary.
 void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
   const config::Settings& s = resolved.settings;
   if (!opened.tokenizer_json.empty()) {
@@ -164,12 +164,12 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
   for (const Opened& validation : opened.validation) check(validation);
 }
 
-// Fills in what the tables of numbers decide.
+// Sets what depends on the tables of numbers.
 void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
   const config::Model& m = resolved.settings.model;
   const bool classes = config::objective(m) == config::Objective::classes;
   const data::NumberTable& train = *opened.train[0].file.numbers;
-  const int64_t last = classes || m.outputs == 0 ? 1 : m.outputs;  // columns that are no features
+  const int64_t last = classes || m.outputs == 0 ? 1 : m.outputs;  // columns that are not features
   if (train.columns() <= last)
     throw base::UserError("data", "\"{}\" has {} columns; the last {} is what is learnt, those before it are features",
                           train.path().string(), train.columns(), last == 1 ? "one" : fmt::format("{}", last));
@@ -182,7 +182,7 @@ void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
                             train.columns(), table.path().string(), table.columns());
 }
 
-// "" where all conversations are whole.
+// "" if all conversations are complete.
 std::string note_of(const samples::ConversationSamples& samples, const data::Conversations& all) {
   if (samples.dropped() == 0 && samples.cut() == 0) return "";
   return fmt::format(
@@ -190,7 +190,7 @@ std::string note_of(const samples::ConversationSamples& samples, const data::Con
       all.path().string(), all.size(), samples.dropped(), samples.cut());
 }
 
-// Opens all files of images as one set.
+// Opens all image files as one set.
 Opened open_images(const std::vector<std::filesystem::path>& paths, const std::string& labels, images::LabelKind kind,
                    DataRole role, DataIdentity& identity) {
   Opened opened;
@@ -201,7 +201,7 @@ Opened open_images(const std::vector<std::filesystem::path>& paths, const std::s
   return opened;
 }
 
-// Fills in what the images decide.
+// Sets what depends on the images.
 void fit_images(config::Resolved& resolved, const DataFiles& opened) {
   const images::ImageSet& train = *opened.train[0].file.images;
   const bool given = resolved.origin("model.outputs").given();

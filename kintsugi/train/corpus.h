@@ -15,46 +15,46 @@
 
 namespace kintsugi::train {
 
-// The files of [data], opened.
+// The opened files of [data].
 struct DataFiles {
   struct Opened {
     samples::DataFile file;
-    data::TokenSummary summary;  // of tokens
+    data::TokenSummary summary;  // token files only
   };
   std::vector<Opened> train;
-  std::vector<Opened> validation;  // as data.validation
-  std::string tokenizer_json;      // empty: there is none beside the token files
+  std::vector<Opened> validation;  // as in data.validation
+  std::string tokenizer_json;      // empty: none next to the token files
   std::filesystem::path tokenizer_path;
-  std::string_view chat_template;  // of conversations; empty: the data are none
+  std::string_view chat_template;  // for conversations; otherwise empty
   DataIdentity identity;
 };
 
 struct ValidationSamples {
-  std::string domain;  // empty: it has no name, and there is no other
+  std::string domain;  // empty: unnamed, and the only one
   std::unique_ptr<samples::FiniteSource> samples;
 };
 
 struct Corpus {
-  std::string tokenizer_json;  // empty: there is none beside the token files
+  std::string tokenizer_json;  // empty: none next to the token files
   std::unique_ptr<samples::SampleSource> train;
   std::vector<ValidationSamples> validation;
   DataIdentity identity;
-  std::string note;  // what is left out of the data to train on; empty: nothing
+  std::string note;  // what is omitted from the training data, if anything
 };
 
-// Opens the files of [data]. UserError for anything that is damaged, and unless one tokenizer made all files, as far as
+// Opens the files of [data]. Throws UserError for damaged files, and unless one tokenizer produced all files, as far as
 // that is known.
 DataFiles open_data_files(const config::Resolved& resolved);
 
-// Fills in the sizes of the model that follow from the data (config::sizes_of_data), and checks those that are given.
-// UserError for what does not fit.
+// Sets the model sizes that depend on the data (config::sizes_of_data), and checks those that are given. Throws
+// UserError on a mismatch.
 Corpus make_corpus(config::Resolved& resolved, const DataFiles& files);
 
-// Both.
+// Does both.
 Corpus open_corpus(config::Resolved& resolved);
 
-// Completes the configuration: fills in the sizes of the model that follow from its data, which is opened only if there
-// are any. UserError where they are not known and no data is named.
+// Sets the model sizes that depend on the data, which is opened only if there are any. Throws UserError if they are
+// unknown and no data is named.
 void complete_from_data(config::Resolved& resolved);
 
 }  // namespace kintsugi::train

@@ -33,7 +33,7 @@ DataPart part_from(const base::Json& json) {
   return {role->role, std::string(json.at("path").text()), std::string(json.at("fingerprint").text())};
 }
 
-// A path need not be UTF-8, a JSON text must be.
+// Paths need not be UTF-8, but JSON texts must be.
 std::string as_utf8(const std::string& path) {
   return base::one_line(path, path.size() * 4 + 1);
 }
@@ -45,7 +45,7 @@ std::vector<const DataPart*> with_role(const DataIdentity& data, DataRole role) 
   return parts;
 }
 
-// What is not as it was, "" if nothing. A part that the run had not, or of which nothing is known, is not compared.
+// What has changed, or "". Parts that the run did not have, or that are unknown, are not compared.
 std::string change_of(const DataPart& began, const DataPart* now) {
   const std::string what = began.role == DataRole::tokenizer ? "the tokenizer " : "";
   if (!now) return fmt::format("{}\"{}\" of fingerprint {} is gone", what, began.path, began.fingerprint);

@@ -1,5 +1,5 @@
-// What a run learns from, by content: a checkpoint keeps it, so that a resumed run has the same, and all ranks compare
-// it.
+// Identifies the data of a run by content: stored in checkpoints so that a resumed run uses the same data, and compared
+// across ranks.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace kintsugi::train {
 
 enum class DataRole { tokenizer, train, validation };
 
-// A file, or a pair of files of one name.
+// A file, or a pair of files with one name.
 struct DataPart {
   DataRole role = DataRole::train;
   std::string path;
@@ -26,17 +26,17 @@ struct DataPart {
 
 using DataIdentity = std::vector<DataPart>;  // the tokenizer first, if there is one
 
-// A line for each part, with its path and its fingerprint.
+// One line per part, with path and fingerprint.
 std::string to_lines(const DataIdentity& data);
 
-// As a JSON list; data_of reads it.
+// Writes a JSON list, which data_of() reads.
 void write_data(const DataIdentity& data, base::JsonWriter& json);
 
-// What the run of this checkpoint began with. Of a checkpoint of an earlier version only the tokenizer is known; a part
-// that is not known is left out. UserError if the state of the checkpoint is damaged.
+// The data with which the run of this checkpoint began. Checkpoints of earlier versions record only the tokenizer;
+// unknown parts are omitted. Throws UserError if the state of the checkpoint is damaged.
 DataIdentity data_of(const checkpoint::CheckpointReader& reader);
 
-// UserError that names all parts that are not as they were when the run in `run_folder` began.
+// Throws UserError that names all parts that have changed since the run in `run_folder` began.
 void require_same_data(const DataIdentity& began, const DataIdentity& now, const std::string& run_folder);
 
 }  // namespace kintsugi::train

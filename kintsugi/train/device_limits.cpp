@@ -11,7 +11,7 @@
 namespace kintsugi::train {
 namespace {
 
-constexpr double kLong = 2e-3;  // seconds of one go that is long enough
+constexpr double kLong = 2e-3;  // seconds that a repetition must take
 constexpr int64_t kLeastSize = 32, kMostSize = 8192, kLeastCopy = int64_t{1} << 20, kMostCopy = int64_t{1} << 30;
 
 class Gauge {
@@ -19,7 +19,7 @@ class Gauge {
   Gauge(const kernels::KernelSet& kernels, base::ThreadTeam& team)
       : kernels_(kernels), team_(team), device_(*kernels.device()), stream_(device_.stream()) {}
 
-  // Operations a second of [size size] times [size size].
+  // Operations per second of [size size] times [size size].
   double products(tensor::DType dtype) {
     double rate = 0;
     for (int64_t size = kLeastSize; size <= kMostSize; size *= 2) {
@@ -30,14 +30,14 @@ class Gauge {
     return rate;
   }
 
-  // Bytes a second, read and written.
+  // Bytes per second, read and written.
   double memory() {
     double rate = 0;
     const int64_t most = std::min(kMostCopy, device_.properties().free / 8);
     for (int64_t bytes = kLeastCopy; bytes <= std::max(most, kLeastCopy); bytes *= 2) {
       const auto from = device_.allocate(bytes), to = device_.allocate(bytes);
       const double seconds = least_seconds([&] { stream_->copy(to->data(), from->data(), bytes); });
-      rate = 2.0 * static_cast<double>(bytes) / seconds;  // of the longest: what is shorter lies in a cache
+      rate = 2.0 * static_cast<double>(bytes) / seconds;  // largest size: smaller ones fit in a cache
       if (seconds >= kLong) break;
     }
     return rate;
@@ -76,7 +76,7 @@ class Gauge {
     return least_seconds([&] { kernel.run(call); });
   }
 
-  // Of three goes, after one in which libraries choose their algorithms.
+  // Minimum of three repetitions, after one in which libraries select their algorithms.
   template <typename F>
   double least_seconds(F&& enqueue) {
     constexpr size_t kGoes = 3;

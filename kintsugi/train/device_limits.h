@@ -1,4 +1,4 @@
-// What a device can do at most, as measured on it.
+// Peak rates of a device, as measured on it.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::train {
 
-// By products of large square matrices in fp32 and in `dtype`, that of the run, and by copies within its memory. The
-// set has a device. meet() as of measure_limits. UserError if the device has no memory for it.
+// Measures matmuls of large square matrices in fp32 and in `dtype`, the run's, and copies within device memory.
+// `kernels` must have a device. meet() is as in measure_limits(). Throws UserError if the device lacks the memory.
 Limits measure_device_limits(
     const kernels::KernelSet& kernels, base::ThreadTeam& team, tensor::DType dtype,
     const std::function<void()>& meet = [] {});

@@ -21,7 +21,7 @@ bool finite(const tensor::View& view) {
   });
 }
 
-// The elements of a state that this rank holds.
+// Whether the elements of a state that this rank holds are finite.
 bool finite(const run::Executor& executor, const program::StateInfo& s) {
   bool all = true;
   tensor::dispatch(executor.program().buffer(s.buffer).type.dtype, [&]<typename T>(T) {
@@ -33,8 +33,8 @@ bool finite(const run::Executor& executor, const program::StateInfo& s) {
   return all;
 }
 
-// The position of a body of micro-batch m in the order of a single rank, without stages: all of a micro-batch before
-// the next, forward through the chunks and back.
+// The position of a body of micro-batch m in the order of a single rank without stages: each micro-batch completely,
+// forward through the chunks and back.
 int64_t order_of(const program::Body& body, int64_t m) {
   constexpr int64_t kChunks = 1 << 16;
   using program::Work;
@@ -58,7 +58,7 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
       when = 0;
       found = fmt::format("{} {}, before the step", name_of(s.kind), s.name);
     }
-  // Every rank runs to the end: others wait for its part.
+  // Every rank runs to the end, since others wait for its part.
   executor.watch = [&](const run::Executor::Watched& watched) {
     const program::Body& body = watched.body;
     const program::Instruction& i = watched.instruction;

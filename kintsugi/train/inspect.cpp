@@ -124,7 +124,7 @@ void fill(const config::Settings& s, const Samples& samples, samples::BatchMemor
     const bool padding = samples.ids[i] < 0, begins = i % sequence == 0 || samples.ids[i - 1] >= 0;
     starts[i] = !padding ? 0 : begins ? static_cast<int32_t>(i % sequence) : starts[i - 1];
   }
-  // Without token types the model does not read those of the samples.
+  // Models without token types ignore those of the samples.
   const std::span<int32_t> types = batch.get<int32_t>("types");
   if (!samples.types.empty() && !types.empty())
     copy(samples.types, types);
@@ -142,7 +142,7 @@ void fill(const config::Settings& s, const Samples& samples, samples::BatchMemor
   if (!samples.numbers.empty()) copy(samples.numbers, batch.get<float>("targets"));
 }
 
-// All samples in one pass, without dropout; the loss is that of the objective alone.
+// All samples in one pass, without dropout; the loss is only the objective's.
 config::Settings one_pass(config::Settings s, const Samples& samples) {
   s.model.dropout = 0.0;
   s.train.balance_weight = 0.0;

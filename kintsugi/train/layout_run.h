@@ -1,4 +1,4 @@
-// A training program on all of its ranks, in this process, for tests of layouts and `kintsugi compare`.
+// A training program on all of its ranks in this process, for tests of layouts and `kintsugi compare`.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ namespace kintsugi::train {
 
 class LayoutRun {
  public:
-  // `plan`: used instead of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
-  // `damage` changes the programs before they run, for tests that must detect the damage. `logits`: those of a step are
-  // kept, as the state models::kLogits. `build`: the model's graph, in place of that of its family.
+  // `plan`: replaces that of the settings; `settings.parallel.data` is still the number of parts of the batch. `damage`
+  // modifies the programs before they run, for tests that must detect it. `logits`: keep those of a step as the state
+  // models::kLogits. `build`: the model's graph, instead of its family's.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
                      const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds,
@@ -36,19 +36,18 @@ class LayoutRun {
   const run::Executor& executor(int rank) const { return *executors_[static_cast<size_t>(rank)]; }
   run::Executor& executor(int rank) { return *executors_[static_cast<size_t>(rank)]; }
 
-  // One step; `batch` gives micro-batch m of the step, of all ranks together, the same for every rank, and is called by
-  // each.
+  // Runs one step; `batch` supplies micro-batch m over all ranks, the same for every rank, and is called by each.
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, samples::BatchMemory&)>& batch) {
     this->step(step, learning_rate, parts_, batch);
   }
-  // The same for batches of other parts than what the model reads: those of a source, some of which are optional.
+  // As above, for batches with other parts than the model reads: those of a source, some of which are optional.
   void step(int64_t step, double learning_rate, const samples::Parts& parts,
             const std::function<void(int64_t m, samples::BatchMemory&)>& batch);
 
-  double loss() const;    // the mean of the last step
-  double tokens() const;  // that it is the mean of
-  // All states of a kind, whole, by name, in double precision; a gradient is the sum of the last step. InternalError
-  // if ranks that hold the same element disagree, or an element is held by none.
+  double loss() const;    // mean over the last step
+  double tokens() const;  // number of tokens in that mean
+  // All states of a kind, whole, by name, in fp64; gradients are the sums of the last step. Throws InternalError if
+  // ranks that hold the same element disagree, or an element is held by none.
   std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
   std::vector<double> state(std::string_view name) const;
 

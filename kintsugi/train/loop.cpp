@@ -41,7 +41,7 @@ double seconds_since(Clock::time_point t) {
 // The data that a rank reads for its steps.
 struct Inputs {
   samples::Share share;
-  std::vector<samples::BatchMemory> batches;  // of a step: a stage with several chunks needs each once for each chunk
+  std::vector<samples::BatchMemory> batches;  // of a step: a stage with several chunks needs each once per chunk
   samples::Loader loader;
 };
 
@@ -66,12 +66,12 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
           .learning_rate = learning_rate(s.train, step)};
 }
 
-// Of the step after `step` others. On a device another may have been done since.
+// For the step after `step` others. On a device, another may have been executed since.
 [[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step,
                                   double loss) {
   try {
     saver.finish(progress);
-  } catch (const comm::SharedError&) {  // the loss is what the run ends of
+  } catch (const comm::SharedError&) {  // the loss is the reason the run ends
   }
   const config::Settings& s = rank.settings();
   samples::BatchMemory batch(inputs.share.micro_batch, rank.corpus.train->parts());
@@ -83,7 +83,7 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
   if (!progress.checkpoint.empty()) {
-    // A value that was bad before the step is in the checkpoint of the previous step.
+    // A value that was bad before the step is also in the checkpoint of the previous step.
     const bool saved =
         where.ends_with("before the step") && progress.checkpoint == checkpoint::step_folder(rank.folder(), step);
     next = fmt::format("the newest checkpoint, {}, {}", progress.checkpoint.string(),
@@ -94,8 +94,8 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
                           where.empty() ? "none when run again" : where, next);
 }
 
-// The data cannot be read any more: the file has become shorter, the disk fails. What there is to go on from is added
-// where the run ends.
+// The data can no longer be read: the file was truncated, or the disk fails. The caller adds what there is to resume
+// from.
 class DataFailure : public base::UserError {
   using base::UserError::UserError;
 };
@@ -114,7 +114,7 @@ const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress
   }
 }
 
-// Validation samples, with the errors of training.
+// Validation samples, with errors reported as in training.
 class SamplesWithin : public samples::FiniteSource {
  public:
   SamplesWithin(const samples::FiniteSource& samples, const Progress& progress)
@@ -136,7 +136,7 @@ class SamplesWithin : public samples::FiniteSource {
   const Progress& progress_;
 };
 
-// What is read of a step; the last only where the loss is scaled.
+// Scalars read per step; the last only with loss scaling.
 constexpr std::array<std::string_view, 6> kRead = {models::kLossSum, models::kLossCount, models::kGradientNorm,
                                                    models::kFinite,  models::kUpdates,   models::kLossScale};
 
@@ -148,7 +148,7 @@ std::span<const std::string_view> read_of(const config::Settings& s) {
   return std::span(kRead).first(scales_loss(s) ? kRead.size() : kRead.size() - 1);
 }
 
-// And the sums of further losses.
+// Also the sums of further losses.
 std::vector<std::string_view> numbers_of_step(const config::Settings& s, const program::Program& p) {
   const auto always = read_of(s);
   std::vector<std::string_view> names(always.begin(), always.end());
@@ -157,7 +157,7 @@ std::vector<std::string_view> numbers_of_step(const config::Settings& s, const p
   return names;
 }
 
-// Experts are computed on the host alone, where a step is done when it was begun.
+// Experts are computed only on the host, where a step is complete once it has begun.
 std::optional<ExpertUse> expert_use(const run::Executor& executor) {
   const auto is_it = [](const program::StateInfo& s) { return s.name == models::kExpertTokens; };
   if (std::ranges::none_of(executor.program().states, is_it)) return std::nullopt;
@@ -165,7 +165,7 @@ std::optional<ExpertUse> expert_use(const run::Executor& executor) {
   return ExpertUse{{tokens.begin(), tokens.end()}, executor.number(models::kExpertBalance)};
 }
 
-// On a device, it is not done when this returns.
+// On a device, the step may still be running on return.
 void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
@@ -180,7 +180,7 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   executor.ask(numbers_of_step(s, executor.program()));
 }
 
-// Waits for the oldest step that was begun, that after `step` others.
+// Waits for the oldest step begun, the one after `step` others.
 Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
   const config::Settings& s = rank.settings();
   const std::vector<std::string_view> names = numbers_of_step(s, rank.executor->program());
@@ -196,20 +196,21 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = metrics.unlabelled ? 0.0 : made[2];
   const bool updated = made[3] != 0.0;
-  // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
+  // With loss scaling an infinite gradient is expected while the scale is searched, and costs only the step.
   if (!std::isfinite(metrics.loss) || (!updated && !scales_loss(s) && !metrics.unlabelled))
     fail_not_finite(rank, inputs, saver, progress, step, metrics.loss);
   if (scales_loss(s))
-    metrics.scaling = {{.scale = made[5], .skipped = step + 1 - std::llround(made[4]), .skips = !updated && !metrics.unlabelled}};
+    metrics.scaling = {
+        {.scale = made[5], .skipped = step + 1 - std::llround(made[4]), .skips = !updated && !metrics.unlabelled}};
   return metrics;
 }
 
-// Gradients that overflow fp16 with the smallest loss scale too will do so in the next step, and no update is ever
-// made.
+// Gradients that overflow fp16 even with the smallest loss scale will overflow in the next step too, so that no update
+// is ever made.
 [[noreturn]] void fail_skipped(const Metrics& m, int64_t in_a_row, Saver& saver, Progress& progress) {
   try {
     saver.finish(progress);
-  } catch (const comm::SharedError&) {  // what the run ends of comes first
+  } catch (const comm::SharedError&) {  // the reason the run ends takes precedence
   }
   throw comm::SharedError(
       "train",
@@ -220,7 +221,7 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
                                   : fmt::format("the newest checkpoint is {}", progress.checkpoint.string()));
 }
 
-// What all ranks do after a step, or within a validation.
+// What all ranks do after a step, or during validation.
 struct Decision {
   Stop stop = Stop::none;
   bool save = false;     // the newest checkpoint is too old
@@ -228,7 +229,7 @@ struct Decision {
   bool writes = false;   // the last checkpoint
 };
 
-// The largest wish of all ranks: the same on each. `when`: "after step 7".
+// The maximum of all ranks' requests, the same on each. `when`: "after step 7".
 Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
   const std::array<int32_t, 4> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0, wish.measure ? 1 : 0,
                                        wish.writes ? 1 : 0};
@@ -250,7 +251,7 @@ bool stops_here(const LoopOptions& options, int64_t step) {
   return options.stop_at > 0 && step >= options.stop_at;
 }
 
-// When the loop began, and when it saved last. Only the clock of rank 0 decides when a checkpoint is due.
+// When the loop began, and when it last saved. Only rank 0's clock decides when a checkpoint is due.
 struct Times {
   Clock::time_point began = Clock::now(), saved = Clock::now();
 };
@@ -267,7 +268,7 @@ Decision decide_after_step(const Rank& rank, const LoopOptions& options, const P
   return decide(rank, wish, fmt::format("after step {}", progress.step));
 }
 
-// Whether all ranks go on with what is done between two steps: not if it takes longer than half a second after a
+// Whether all ranks continue with what is done between two steps: not if it takes longer than half a second after a
 // signal.
 class Goes {
  public:
@@ -287,14 +288,14 @@ class Goes {
   std::optional<Clock::time_point> asked_;
 };
 
-// How many samples of a validation file are evaluated, in whatever layout.
+// Number of samples of a validation file to evaluate, in any layout.
 int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource& source) {
   const int64_t batch = s.train.global_batch, batches = s.train.evaluate_batches;
   const auto all = static_cast<int64_t>(source.num_samples());
   return batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
 }
 
-// Fills in the losses. False if a signal ended it: there are none.
+// Sets the losses. Returns false, without losses, if a signal interrupted it.
 bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Settings& s = rank.settings();
   m.validation_loss.reset(), m.top1.reset(), m.top5.reset();
@@ -332,7 +333,7 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
   return true;
 }
 
-// Nothing if a signal ended it.
+// Nothing if a signal interrupted it.
 std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
   Goes goes(rank, options, fmt::format("in the texts after step {}", progress.step));
   return sample_texts(rank, [&](int64_t done, int64_t all) {
@@ -345,7 +346,7 @@ bool every_so_often(int64_t every, int64_t step) {
   return every > 0 && step % every == 0;
 }
 
-// What is due after a step: validation and texts. False if a signal ended it.
+// Runs validation and sampling if due after a step. Returns false if a signal interrupted it.
 bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Train& train = rank.settings().train;
   const bool last = progress.step >= train.steps || stops_here(options, progress.step);
@@ -386,7 +387,7 @@ double ranks_with_cores(const Rank& rank) {
 
 void add_rates(const Rank& rank, double peak_flops, Metrics& m) {
   const int64_t tokens = tokens_of_step(rank.settings().train);
-  const double seconds = std::max(m.seconds, 1e-9);  // where the clock stood still or went back
+  const double seconds = std::max(m.seconds, 1e-9);  // if the clock stopped or went backwards
   m.tokens_per_second = static_cast<double>(tokens) / seconds;
   m.flops_per_second = rank.step_flops / seconds;
   if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * ranks_with_cores(rank));
@@ -398,7 +399,7 @@ bool is_best(const std::optional<double>& loss, const std::optional<double>& bes
   return loss && std::isfinite(*loss) && (!best || *loss < *best);
 }
 
-// What was left undone after the step at which a signal ended the run before this one. The checkpoint is there.
+// Completes what an interruption left undone after the last step of the previous run. The checkpoint exists.
 void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd& end) {
   Metrics m = options.interrupted ? *options.interrupted : Metrics();
   if (look(rank, options, progress, m))
@@ -410,14 +411,14 @@ void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd
   if (is_best(m.validation_loss, progress.best_validation_loss)) set_best(rank, *m.validation_loss, progress);
 }
 
-// Whether the loop does something with the states after a step.
+// Whether the loop uses the states after a step.
 bool is_due(const config::Settings& s, int64_t step) {
   return every_so_often(s.train.evaluate_every, step) || every_so_often(s.train.sample_every, step) ||
          every_so_often(s.checkpoint.every, step);
 }
 
-// Steps that were begun, and what is told of those that have ended. On a device the numbers of a step are read when the
-// next has begun, so that it never waits for the host; on the processor at once.
+// Steps that have begun, and reporting of those that have ended. On a device the scalars of a step are read after the
+// next has begun, so that the device never waits for the host; on the CPU at once.
 class Steps {
  public:
   Steps(Rank& rank, Inputs& inputs, Saver& saver, const LoopOptions& options)
@@ -435,7 +436,7 @@ class Steps {
     for (const Metrics& m : ended_) tell_of(m);
     ended_.clear();
   }
-  // Ends all of them. The metrics of the newest, of which the caller tells.
+  // Ends all of them. Returns the metrics of the newest, which the caller reports.
   Metrics end_all(Progress& progress) {
     end_but(0, progress);
     Metrics newest = std::move(ended_.back());
@@ -450,11 +451,11 @@ class Steps {
 
  private:
   struct Begun {
-    int64_t step, tokens;  // it counts
+    int64_t step, tokens;  // the step, counted from 1
     Clock::time_point at;
   };
 
-  // A step takes the time since it began, or since the one before it ended.
+  // The duration of a step is measured from its beginning or the end of the previous one.
   void end_but(size_t newest, Progress& progress) {
     for (; begun_.size() > newest; begun_.pop_front()) {
       const auto& [step, tokens, at] = begun_.front();
@@ -480,8 +481,8 @@ class Steps {
   const LoopOptions& options_;
   PlannedStep planned_{rank_.planned_seconds, rank_.settings().parallel.cluster};
   std::deque<Begun> begun_;
-  std::vector<Metrics> ended_;  // not told of
-  int64_t skipped_ = 0;         // updates in a row
+  std::vector<Metrics> ended_;  // not yet reported
+  int64_t skipped_ = 0;         // consecutive updates
   bool noted_unlabelled_ = false;
   Clock::time_point last_end_ = {};
 };
@@ -532,7 +533,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   return end;
 }
 
-// Finishes what is being saved, and says what there is to go on from.
+// Finishes a save in progress, and says what there is to resume from.
 std::string finish_and_say(const Rank& rank, Saver& saver, Progress& progress) {
   const bool open = saver.under_way() && !rank.leads();  // rank 0 may still finish it
   saver.finish_alone(progress);
@@ -551,7 +552,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   } catch (const DataFailure& failure) {
     throw base::UserError("train", "{}; {}", std::string_view(failure.what()).substr(sizeof("[train] ") - 1),
                           finish_and_say(rank, saver, progress));
-  } catch (...) {  // what was copied is written first: it is a checkpoint too
+  } catch (...) {  // the copied states are written first: they are a checkpoint too
     saver.finish_alone(progress);
     throw;
   }

@@ -81,7 +81,7 @@ std::vector<report::EventText> to_event_texts(const Metrics& m) {
 
 namespace {
 
-// The step of a line; none if the line is not whole.
+// The step of a line; nothing if the line is incomplete.
 std::optional<int64_t> step_of(std::string_view line) {
   try {
     return base::Json::parse("metrics", "metrics.jsonl", line).at("step").whole();
@@ -90,7 +90,7 @@ std::optional<int64_t> step_of(std::string_view line) {
   }
 }
 
-// None if a number is missing.
+// Nothing if a number is missing.
 std::optional<Metrics> metrics_of(std::string_view line) {
   try {
     const auto json = base::Json::parse("metrics", "metrics.jsonl", line);

@@ -1,4 +1,4 @@
-// The planned time of a step beside the measured one, told once after warm-up.
+// Compares the predicted time of a step with the measured one, once after warm-up.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,13 @@ namespace kintsugi::train {
 
 class PlannedStep {
  public:
-  // seconds: as planned; nothing: there is no plan, and nothing is ever told. cluster: the file that it was planned on.
+  // seconds: the prediction; nothing: there is none, and nothing is reported. cluster: the file it was predicted for.
   PlannedStep(std::optional<double> seconds, std::string cluster) : planned_(seconds), cluster_(std::move(cluster)) {}
 
   static constexpr int kWarmUp = 2, kMeasured = 5;  // steps
 
-  // After each step, with its seconds. The line, after kWarmUp and kMeasured steps: the median of the latter.
+  // Call after each step with its duration. After kWarmUp + kMeasured steps returns the line, with the median of the
+  // latter.
   std::optional<std::string> add(double seconds);
 
  private:

@@ -63,7 +63,7 @@ class ProfiledRank {
     int64_t origin = 0;
     for (int64_t step = 0; step < options_.warm_up + options_.steps; ++step) {
       if (options_.progress && world_.rank() == 0) options_.progress(step, options_.warm_up + options_.steps);
-      const int64_t number = step - options_.warm_up;  // of those that are measured
+      const int64_t number = step - options_.warm_up;  // index among the measured steps
       if (number >= 0) profiler.begin();
       run_step(executor, batch, step);
       if (number < 0) continue;

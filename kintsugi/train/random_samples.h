@@ -1,4 +1,4 @@
-// Samples for a program without data.
+// Synthetic samples, for programs without data.
 #pragma once
 
 #include "kintsugi/config/settings.h"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::train {
 
-// Of all parts that the model reads. Every token is equally likely, keyed by (seed, sample, position). One label in
-// sixteen is not counted, and if a batch has starts of documents, each sample has two documents.
+// Has all parts that the model reads. Tokens are uniformly distributed, keyed by (seed, sample, position). One label in
+// sixteen is not counted, and if a batch has document starts, each sample has two documents.
 class RandomSamples : public samples::SampleSource {
  public:
   explicit RandomSamples(const config::Settings& settings);

@@ -45,7 +45,7 @@ void open_data(Rank& rank) {
   if (rank.leads() && !rank.corpus.note.empty()) spdlog::warn("{}", rank.corpus.note);
 }
 
-// The programs of all stages, after checking that all ranks have the same and enough memory.
+// The programs of all stages, after checking that all ranks have the same ones and enough memory.
 std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& options) {
   std::vector<Program> stages;
   comm::together(*rank.all,
@@ -55,7 +55,7 @@ std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& option
   return stages;
 }
 
-// Of all ranks.
+// Over all ranks.
 double flops_of_step(const std::vector<Program>& stages) {
   double of_each = 0;
   for (const Program& p : stages) of_each += p.flops(program::Step::train);
@@ -76,7 +76,7 @@ void make_executor(Rank& rank, Program program) {
                                          .time_limit = comm::time_limit(rank.settings().parallel.timeout_seconds)});
 }
 
-// Binds each thread of each rank to a core, if this process has as many cores.
+// Binds each thread of each rank to a core, if this process has enough cores.
 void bind_threads(const Rank& rank) {
   base::ThreadTeam& team = *rank.team;
   if (!rank.settings().parallel.bind || rank.world.size() * team.size() > base::usable_cores()) return;

@@ -11,13 +11,13 @@
 namespace kintsugi::train {
 namespace {
 
-// Calls f(buffer, communicator of its replicas, their factors) for each buffer of weights and optimizer state.
+// Calls f(buffer, communicator of its replicas, their factors) for each buffer of weights and optimizer states.
 template <typename F>
 void for_each_replicated(const run::Executor& executor, comm::World& world, const F& f) {
   const program::Program& p = executor.program();
   std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups;
   std::set<program::BufferId> seen;
-  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // along which ranks hold other states
+  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // ranks hold different states along these
   for (const program::StateInfo& s : p.states) {
     if ((s.kind != program::StateKind::weight && s.kind != program::StateKind::optimizer) ||
         !seen.insert(s.buffer).second)

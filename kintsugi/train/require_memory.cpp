@@ -11,7 +11,7 @@ namespace kintsugi::train {
 void require_memory(const config::Settings& s, const std::vector<program::Program>& stages,
                     const compile::Machine& machine, comm::Communicator& all,
                     const std::function<void(std::string_view)>& now) {
-  // Machines may differ: the text is that of the rank that exceeds its limit most, the first of several.
+  // Machines may differ: report the rank that exceeds its limit by the most, the first of several.
   const auto limit = compile::memory_limit(s, machine);
   const int stage = stages[0].mesh.stage_of(all.rank());
   const int64_t mine = limit ? stages[static_cast<size_t>(stage)].bytes() - limit->bytes : 0;

@@ -1,4 +1,4 @@
-// Checks that every rank of a run has the memory that it needs, before any allocates it.
+// Checks that every rank of a run has enough memory, before any allocates it.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::train {
 
-// All ranks of `all` call together, each with its own machine. SharedError if one of them has too little memory; before
-// that, `now` is told of the search for changes that would fit.
+// Collective over `all`, each rank with its own machine. Throws SharedError if one of them has too little memory;
+// before that, calls `now` about the search for changes that would fit.
 void require_memory(const config::Settings& settings, const std::vector<program::Program>& stages,
                     const compile::Machine& machine, comm::Communicator& all,
                     const std::function<void(std::string_view)>& now = {});

@@ -23,7 +23,7 @@ void add_contents(const fs::path& folder, std::vector<fs::path>& files) {
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) files.push_back(i->path());
 }
 
-// A run's folder may hold other files, which the user put there.
+// A run's folder may also hold files of the user.
 void add_run(const fs::path& folder, std::vector<fs::path>& files) {
   for (const char* name : {"config.toml", "metrics.jsonl", "best.json", kProfileFile, kEndFile, ".lock"})
     files.push_back(folder / name);

@@ -1,4 +1,4 @@
-// The files of a run, none of which may be replaced by a result that is asked for.
+// The files of a run, which no requested output may overwrite.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::train {
 
-// What the run reads and what it has written: token files and what lies beside them, the configuration, metrics and
-// checkpoints of its folder, and the checkpoint that it begins from. Some may not exist.
+// What the run reads and has written: token files and their companions, the configuration, metrics and checkpoints in
+// its folder, and the checkpoint that it begins from. Some may not exist.
 std::vector<std::filesystem::path> files_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train

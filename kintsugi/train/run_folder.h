@@ -1,4 +1,4 @@
-// The folder of a run: a lock, the configuration as resolved, metrics and checkpoints.
+// The folder of a run: a lock, the resolved configuration, metrics and checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@ inline constexpr std::string_view kMachineLine = "\n# trained on ";
 
 class RunFolder {
  public:
-  // Locks the folder for a new run, or to resume the one in it; then `resolved` becomes the configuration to resume
-  // with. UserError if another process uses the folder, if a new run would overwrite one, or if resuming would change
-  // a setting that must not change.
+  // Locks the folder for a new run, or to resume the one in it; `resolved` then becomes the configuration to resume
+  // with. Throws UserError if another process uses the folder, if a new run would overwrite one, or if resuming would
+  // change a fixed setting.
   RunFolder(config::Resolved& resolved, bool resume);
-  // A run that never saved its configuration leaves no folder.
+  // Leaves no folder if the run never saved its configuration.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -28,9 +28,9 @@ class RunFolder {
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   // Writes config.toml.
   void save_config(const config::Resolved& resolved) const;
-  // For those who look at it, once it has a config.toml.
+  // Writes how the run ended, once the folder has a config.toml.
   void save_end(const RunEnd& end) const;
-  // UserError if the folder was removed or moved since: then what is written there is lost, or lies in another.
+  // Throws UserError if the folder has since been removed or moved: what is written would be lost or end up elsewhere.
   void require_there() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace kintsugi::train {
 namespace {
 
-// Bytes that are not UTF-8, and zeros, as the character that says so: what is written must be JSON.
+// Replaces invalid UTF-8 and NULs by the replacement character, since the output must be valid JSON.
 std::string as_utf8(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -34,9 +34,8 @@ void require_tokenizer_of_samples(const config::Settings& s, const std::string& 
 std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::function<bool(int64_t, int64_t)>& goes_on) {
   const config::Train& t = rank.settings().train;
   const config::Settings& settings = rank.settings();
-  const auto tokenizer =
-      text::with_begin_of_texts(text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json"),
-                                config::begins_samples(settings) ? settings.data.first_token : -1);
+  const auto tokenizer = text::with_begin_of_texts(text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json"),
+                                                   config::begins_samples(settings) ? settings.data.first_token : -1);
   const std::optional<int32_t> end = tokenizer->end_of_text();
   std::vector<std::vector<int32_t>> prompts;
   for (const std::string& prompt : t.prompts) {
@@ -53,7 +52,7 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
   if (!made) return std::nullopt;
   std::vector<SampledText> texts;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    // Whether a word begins with a space depends on what is before it.
+    // Whether a word begins with a space depends on the preceding text.
     std::vector<int32_t> all = prompts[i];
     const std::string before = t.prompts[i].empty() ? "" : tokenizer->decode(all);
     if (t.prompts[i].empty()) all.clear();

@@ -1,4 +1,4 @@
-// What the model writes while it is trained.
+// Texts sampled from the model during training.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace kintsugi::train {
 
-// [train] prompts, continued by the weights as they are, as `generate` would with its own defaults. All ranks call
-// together. `goes_on` as in evaluate::continue_texts; nothing if it says no.
+// Continues [train] prompts with the current weights, as `generate` does by default. Collective. `goes_on` is as in
+// evaluate::continue_texts(); returns nothing if it says no.
 std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::function<bool(int64_t, int64_t)>& goes_on);
 
-// UserError if [train] asks for texts and there is no tokenizer beside the data.
+// Throws UserError if [train] requests sampling and there is no tokenizer next to the data.
 void require_tokenizer_of_samples(const config::Settings& settings, const std::string& tokenizer_json);
 
 }  // namespace kintsugi::train

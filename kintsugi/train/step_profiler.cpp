@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostRanks = 32;  // in profile.json
 
-// Ranks that are spread over all, rank 0 among them.
+// Selects ranks evenly spread over all, including rank 0.
 bool is_shown(int rank, int ranks) {
   return ranks <= kMostRanks || rank == 0 || rank * kMostRanks / ranks != (rank - 1) * kMostRanks / ranks;
 }

@@ -13,8 +13,8 @@
 
 namespace kintsugi::train {
 
-// begin(), a step of the executor, end(); then again, and at last take(). All ranks call together, between steps; what
-// is allocated and exchanged is outside of them.
+// Call begin(), run a step of the executor, call end(); repeat, then call take(). Collective, between steps; allocates
+// and communicates outside them.
 class StepProfiler {
  public:
   // `clock`: clock_offset(all).
@@ -27,7 +27,7 @@ class StepProfiler {
   void end();
   profile::RankProfile take() const { return measure_.take(); }
 
-  // Of the step that was last measured.
+  // For the last measured step.
   const profile::StepTimes& times() const { return recorder_.times(); }
   const std::vector<profile::Started>& started() const { return measure_.started(); }
   const std::vector<profile::Wait>& waits() const { return waits_; }
@@ -41,8 +41,8 @@ class StepProfiler {
   std::vector<profile::Wait> waits_;
 };
 
-// What a run writes about a step: profile.json of `step` steps done, in one piece, of as many ranks as a page shows. On
-// rank 0; "" on the others. All ranks call together.
+// Gathers the profile of a run after `step` completed steps: profile.json, for as many ranks as a page shows.
+// Collective; "" on ranks other than 0.
 std::string gather_profile(comm::Communicator& all, const profile::RankProfile& mine, int64_t step,
                            const ClockOffset& clock);
 

@@ -8,8 +8,9 @@
 namespace kintsugi::train {
 namespace {
 
-constexpr int64_t kFirst = 2;                         // steps to warm up
-constexpr std::chrono::seconds kSoon{5}, kEvery{60};  // after the first that is measured, in which all is new; then
+constexpr int64_t kFirst = 2;  // warm-up steps
+constexpr std::chrono::seconds kSoon{5},
+    kEvery{60};  // after the first measurement, which includes one-time costs; then
 
 }  // namespace
 
@@ -35,7 +36,7 @@ void StepTraces::after_step(int64_t steps_done) {
   last_ = Clock::now();
 }
 
-// The run needs no such file.
+// The file is optional.
 void StepTraces::write(const std::string& json) const {
   try {
     base::write_file_atomically(*folder_ / kProfileFile, json);

@@ -1,4 +1,4 @@
-// Now and then a run measures a step, and writes where its time went into its folder.
+// Measures a step of a run occasionally, and writes where its time went into the run's folder.
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,19 @@
 
 namespace kintsugi::train {
 
-// The file of a run's folder that holds the step that was last measured. It is replaced as a whole, and nothing but
-// pages for people reads it.
+// The file in a run's folder with the last measured step. Replaced atomically; only read for display.
 inline constexpr const char* kProfileFile = "profile.json";
 
-// The third step after a start is measured, one some seconds later, and then one a minute. All ranks call together, for
-// the same steps.
+// Measures the third step after a start, one some seconds later, and then one per minute. Collective, for the same
+// steps.
 class StepTraces {
  public:
-  // `folder`, `observer`: of rank 0 alone; null on the others. A file that cannot be written is told to the observer.
+  // `folder`, `observer`: on rank 0 only; null on the others. Reports a file that cannot be written to the observer.
   StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer);
 
   void before_step();
   void after_step(int64_t steps_done);
-  // Rank 0 has not measured for long: then all ask for the next step.
+  // Whether rank 0 has not measured for long; all ranks then request the next step.
   bool due() const;
   void ask() { next_ = true; }
 
@@ -38,7 +37,7 @@ class StepTraces {
   const std::filesystem::path* folder_;
   Observer* observer_;
   std::optional<ClockOffset> clock_;
-  std::optional<StepProfiler> profiler_;  // of a step that is measured
+  std::optional<StepProfiler> profiler_;  // of the step being measured
   bool next_ = false;
   int64_t steps_ = 0, measured_ = 0;  // since the start
   Clock::time_point last_ = Clock::now();

@@ -19,7 +19,7 @@
 namespace kintsugi::train {
 namespace {
 
-// A line for each key, without the origin of its value.
+// One line per key, without the origin of its value.
 std::string values_of(const config::Settings& s) {
   std::string lines;
   for (const config::Key& key : config::keys())
@@ -31,7 +31,7 @@ std::string this_binary() {
   return fmt::format("checksum {}", checkpoint::checksum_text(base::checksum_of(base::ReadOnlyFile("/proc/self/exe"))));
 }
 
-// For ranks that are processes, before any of them decides anything by what it was given.
+// For ranks that are processes, before any of them acts on its options.
 void require_same_options(const TrainOptions& options, comm::World& world) {
   const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
   comm::require_same(*all, "train", "binary", this_binary());
@@ -39,7 +39,7 @@ void require_same_options(const TrainOptions& options, comm::World& world) {
   comm::require_same(*all, "train", "start", options.resume == Resume::no ? "a new run" : "a resumed run");
 }
 
-// Whether a run is resumed that may be. On rank 0.
+// Whether to resume a run if there is one; on rank 0.
 bool resumes(const TrainOptions& options) {
   if (options.resume != Resume::if_any) return options.resume == Resume::yes;
   std::error_code error;
@@ -148,7 +148,7 @@ Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>
   } catch (const std::exception& e) {
     try {
       if (folder) folder->save_end({.error = base::one_line(e.what(), 2000)});
-    } catch (const base::UserError&) {  // the error that ended the run counts
+    } catch (const base::UserError&) {  // the error that ended the run takes precedence
     }
     throw;
   }

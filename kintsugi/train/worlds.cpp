@@ -11,7 +11,7 @@ namespace kintsugi::train {
 int64_t cores_of_all(int64_t usable, int64_t of_machine) {
   const std::optional<launch::Launched> l = launch::launched();
   if (!l) return usable;
-  // Bound ranks have cores of their own, as far as the machine has so many.
+  // Pinned ranks have separate cores, as far as the machine has enough.
   const bool bound = usable < of_machine;
   const int64_t here = bound ? std::min(usable * l->local, of_machine) : usable;
   return std::max<int64_t>(1, here * l->ranks / l->local);
@@ -38,7 +38,7 @@ void require_ranks(const comm::World& world, const config::Settings& s, std::str
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
   if (mesh.ranks() == 1) {
-    // Each gets as many samples of the batch.
+    // Each rank gets an equal number of samples of the batch.
     int64_t parts = world.size();
     while (where == "train" && s.train.global_batch % parts != 0) --parts;
     const std::string other =

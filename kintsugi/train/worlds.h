@@ -1,4 +1,4 @@
-// The ranks of a run: threads of this process, or processes that MPI has started.
+// The ranks of a run: threads of this process, or processes started by MPI.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@
 
 namespace kintsugi::train {
 
-// The cores that all ranks may use together: `usable` are those of this process.
+// The cores usable by all ranks together; `usable`: by this process.
 int64_t cores_of_all(int64_t usable, int64_t of_machine);
 
-// Of the transport that [parallel] names: the worlds in this process, one for each thread, or one.
+// The worlds in this process for the transport in [parallel]: one per thread, or one.
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings,
                                                       std::span<const comm::Transport> transports = comm::transports());
-// SharedError "[where] ..." if the number of started ranks is not the number that the plan needs.
+// Throws SharedError "[where] ..." if the number of started ranks differs from what the plan needs.
 void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
 // Rejects [train] reproducible if sums have no fixed order.
 void require_order(const comm::World& world, const config::Settings& settings);
 
-// This machine as the ranks of a run share it: with as many processes as the launcher says, else in this one; and the
-// device that they compute on, if there is one.
+// This machine as shared by the ranks of a run: with as many processes as the launcher reports, else with this one; and
+// their device, if any.
 compile::Machine machine_of(const config::Settings& settings, device::Device* device = nullptr);
 
 }  // namespace kintsugi::train
