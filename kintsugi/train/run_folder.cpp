@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/config/resolved_file.h"
@@ -46,12 +47,14 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
 }
 
 RunFolder::~RunFolder() {
-  std::error_code error;
-  if (!std::filesystem::exists(path_ / "config.toml", error) && folder_.is_at(path_)) {
-    base::remove_if_possible(path_ / ".lock");
-    lock_.reset();
-  }
-  made_.remove_if_empty();
+  base::if_memory_lasts([this] {  // paths take memory
+    std::error_code error;
+    if (!std::filesystem::exists(path_ / "config.toml", error) && folder_.is_at(path_)) {
+      base::remove_if_possible(path_ / ".lock");
+      lock_.reset();
+    }
+    made_.remove_if_empty();
+  });
 }
 
 void RunFolder::require_there() const {

@@ -102,7 +102,10 @@ class WithTheStandin : public testing::EmptyTestEventListener {
       EXPECT_EQ(never_launched(), 0u);
     }
     EXPECT_EQ(standin().broken, std::vector<std::string>{});
-    EXPECT_GT(standin().groups, 0);
+    // What goes through the host's memory needs no group of the library.
+    if (std::string_view(test.name()).find("ThroughTheHost") == std::string_view::npos) {
+      EXPECT_GT(standin().groups, 0);
+    }
   }
 };
 
