@@ -146,7 +146,7 @@ TEST_F(Sweeps, ASignalStopsItAndTheSameCommandContinues) {
   const Ended ended = run("sweep sweep.toml");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(csv("s").size(), 3u);
-  EXPECT_NE(base::read_file(folder / "s/runs/run_000.log").find("resumed at step "), std::string::npos);
+  EXPECT_NE(base::read_file(folder / "s/runs/run_001.log").find("resumed at step "), std::string::npos);
 }
 
 TEST_F(Sweeps, BadRunsAreNamedBeforeAnyStarts) {

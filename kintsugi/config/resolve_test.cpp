@@ -23,15 +23,6 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST(Resolve, LabelsAreSmoothedOnTheProcessor) {
-  const std::string text =
-      "[model]\nfamily = \"mlp\"\nobjective = \"classes\"\nfeatures = 2\noutputs = 2\n[train]\n"
-      "label_smoothing = 0.1\n";
-  EXPECT_EQ(error_in(text + "[parallel]\ndevice = \"emulated\"\n"),
-            "[config] run.toml:9: parallel.device = \"emulated\": labels are smoothed on the processor alone; set "
-            "parallel.device = \"cpu\"");
-}
-
 TEST(Resolve, DerivedOfGpt) {
   const Resolved r = resolved("[train]\nglobal_batch = 12\nlearning_rate = 0.002\n");
   const Settings& s = r.settings;
