@@ -54,14 +54,14 @@ std::vector<std::string> differences(const config::Settings& from, const config:
 void add_fastest_layout(config::Resolved config, RunOptions& options) {
   if (config.settings.parallel.cluster.empty())
     throw base::UserError("train",
-                          "--layout auto goes by [parallel] cluster, a file that describes the machine; kintsugi bench "
+                          "--layout auto needs [parallel] cluster, a file that describes the machine; kintsugi bench "
                           "machine --into machine.toml writes one");
   const simulate::Cluster cluster = simulate::read_cluster(config.settings.parallel.cluster);
   const config::Settings given = config.settings;
   train::complete_from_data(config);
   const config::Settings& s = config.settings;
   const int64_t ranks = ranks_at_hand(s, cluster), limit = limit_of_rank(s, cluster);
-  Progress progress("looking for the fastest layout");
+  Progress progress("searching for the fastest layout");
   const search::Found found = search::search(
       s, cluster,
       {.space = {.devices = ranks},

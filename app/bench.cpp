@@ -29,24 +29,26 @@ config::OneOf subjects() {
 }  // namespace
 
 void add_bench(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("bench", "Measures this machine, and describes it for plan --cluster");
+  const Verb verb = kintsugi.add_verb("bench", "Measures this machine and describes it for plan --cluster");
   const auto o = std::make_shared<BenchOptions>();
   const auto subject = std::make_shared<std::string>();
   verb.word("what", *subject, subjects(),
-            "machine: arithmetic and memory by cores; collectives: between ranks, by size; products: the kernels of a "
-            "run")
+            "machine: compute and memory rates per core count; collectives: between ranks, by size; products: the "
+            "kernels of a run")
       .required();
-  verb.text("run.toml", o->run.path, "The run whose kernels are measured, of products alone");
-  verb.any_texts("--set", o->run.sets, "Values over those of the run's file, as --set train.micro_batch=4")
+  verb.text("run.toml", o->run.path, "products only: the run whose kernels are measured");
+  verb.any_texts("--set", o->run.sets, "Override keys of the run's file, e.g. --set train.micro_batch=4")
       .type_name("SECTION.KEY=VALUE");
-  verb.integer("--ranks", o->ranks, {1, 1024}, "Ranks that compute at once; by default one for each core, or the run's")
+  verb.integer("--ranks", o->ranks, {1, 1024},
+               "Ranks that compute at the same time; default: one per core, or the run's")
       .type_name("N");
-  verb.integer("--threads", o->threads, {1, 1024}, "Threads of a rank, of machine").show_default();
-  verb.word("--transport", o->transport, words_of("parallel.transport"), "Of collectives: [parallel] transport")
+  verb.integer("--threads", o->threads, {1, 1024}, "machine only: threads per rank").show_default();
+  verb.word("--transport", o->transport, words_of("parallel.transport"), "collectives only: [parallel] transport")
       .show_default();
-  verb.any_texts("--sizes", o->sizes, "Of collectives: bytes of a value, as 1KiB 64KiB 1MiB").type_name("SIZE");
-  verb.integer("--steps", o->steps, {1, 1000}, "Of products: steps that are measured").show_default();
-  verb.text("--into", o->into, "The cluster file that takes what was measured, which machine makes").type_name("FILE");
+  verb.any_texts("--sizes", o->sizes, "collectives only: message sizes, e.g. 1KiB 64KiB 1MiB").type_name("SIZE");
+  verb.integer("--steps", o->steps, {1, 1000}, "products only: number of measured steps").show_default();
+  verb.text("--into", o->into, "The cluster file, made by `bench machine`, that receives the measurements")
+      .type_name("FILE");
   // `--set a=b run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.when_read([o] {
     const auto file =

@@ -32,7 +32,7 @@ std::vector<int64_t> sizes_of(const BenchOptions& o) {
   for (const std::string& text : o.sizes) {
     const auto bytes = config::memory_size(text);
     if (!bytes || *bytes > kMostBytes)
-      throw base::UserError("bench", "--sizes {}: write sizes up to 4 GiB, as 1KiB 64KiB 1MiB",
+      throw base::UserError("bench", "--sizes {}: write sizes up to 4 GiB, e.g. 1KiB 64KiB 1MiB",
                             base::in_quotes(text, 60));
     sizes.push_back(*bytes);
   }
@@ -42,9 +42,9 @@ std::vector<int64_t> sizes_of(const BenchOptions& o) {
 int ranks_of(const BenchOptions& o, const std::optional<launch::Launched>& launched) {
   const int started = launched && o.transport != "threads" ? launched->ranks : 1;
   if (o.ranks && started > 1 && *o.ranks != started)
-    throw base::UserError("bench", "--ranks {}, and {} processes were started", *o.ranks, started);
+    throw base::UserError("bench", "--ranks {} does not match the {} processes that were started", *o.ranks, started);
   const int ranks = started > 1 ? started : static_cast<int>(o.ranks ? *o.ranks : base::usable_cores());
-  if (ranks < 2) throw base::UserError("bench", "a rank alone has nobody to communicate with; --ranks 2");
+  if (ranks < 2) throw base::UserError("bench", "a single rank has no peer to communicate with; use --ranks 2");
   return ranks;
 }
 
@@ -79,9 +79,9 @@ void bench_collectives(const BenchOptions& o) {
   Progress progress("measuring");
   try {
     if (worlds[0]->size() == 1)
-      throw base::UserError("bench",
-                            "collectives are measured between ranks, and there is one; start it with mpirun -n 2, or "
-                            "use --transport threads --ranks 2");
+      throw base::UserError(
+          "bench",
+          "collectives need at least two ranks; start it with mpirun -n 2, or use --transport threads --ranks 2");
     require_same_start(worlds, "bench", "bench collectives");
     comm::run_ranks(worlds, [&](comm::World& world) {
       const double bytes = memory_of_all(world);

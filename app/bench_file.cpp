@@ -18,10 +18,10 @@ simulate::Cluster read_measured_cluster(const std::string& path) {
   require_into(path);
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw base::UserError("bench", "--into {}: there is no such file; make it first: kintsugi bench machine --into {}",
-                          path, shell_word(path));
+    throw base::UserError("bench", "--into {}: file not found; create it first: kintsugi bench machine --into {}", path,
+                          shell_word(path));
   if (!std::filesystem::is_regular_file(path, error))
-    throw base::UserError("bench", "--into {}: it is read and written again, which takes a regular file", path);
+    throw base::UserError("bench", "--into {}: not a regular file; the file is read and then replaced", path);
   return simulate::read_cluster(path);
 }
 

@@ -37,8 +37,7 @@ void require_devices(const config::Settings& s, const simulate::Cluster& c) {
                           threads, threads == 1 ? "" : "s", c.path, c.device.threads, c.device.threads);
   if (s.parallel.ranks > c.devices())
     throw base::UserError("bench",
-                          "{} ranks, and {} has {} devices; make it for as many: kintsugi bench machine "
-                          "--ranks {}",
+                          "{} ranks, but {} describes {} devices; describe as many: kintsugi bench machine --ranks {}",
                           s.parallel.ranks, c.path, c.devices(), s.parallel.ranks);
 }
 

@@ -45,7 +45,7 @@ const ChatTemplate& template_of(const ChatOptions& o, const evaluate::Checkpoint
   const std::string& trained = model.settings().data.chat_template;
   if (!trained.empty()) return text::chat_template(trained);
   if (const ChatTemplate* found = text::find_chat_template(model.folder())) return *found;
-  throw base::UserError("chat", "\"{}\" says nothing of its chat template; name it: --chat chatml, say",
+  throw base::UserError("chat", "\"{}\" does not name its chat template; name it, e.g. --chat chatml",
                         model.folder().string());
 }
 
@@ -182,8 +182,7 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   std::optional<models::Graphs> graphs;
   const int64_t most = model.settings().model.context, context = o.context > 0 ? o.context : most;
   comm::together(model.all(), [&] {
-    if (context > most)
-      throw base::UserError("chat", "--context {} is more than the model's {} positions", context, most);
+    if (context > most) throw base::UserError("chat", "--context {} exceeds the model's {} positions", context, most);
     if (!model.tokenizer()) throw base::UserError("chat", "\"{}\" has no tokenizer", model.folder().string());
     chat = &template_of(o, model);
     graphs = models::build_generation(model.settings(), 1, evaluate::prompt_bucket(context, context), context);
@@ -197,8 +196,9 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   }
   const bool terminal = model.leads() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   if (terminal)
-    print_at_once(fmt::format("{} in the format {}. Ctrl-C ends an answer, {} begins again, {} or Ctrl-D ends.\n",
-                              base::one_line(model.folder().string()), chat->name, kNew, kQuit));
+    print_at_once(fmt::format(
+        "{} with chat template {}. Ctrl-C interrupts an answer, {} starts a new conversation, {} or Ctrl-D quits.\n",
+        base::one_line(model.folder().string()), chat->name, kNew, kQuit));
   evaluate::SampleOptions sample = o.sample;
   sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
   History history(*chat, *model.tokenizer(), o.system);
@@ -213,8 +213,7 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
     const int64_t room = std::max<int64_t>(context - std::min(o.length, context / 2), 1);
     bool shortened = false;
     while (std::ssize(history.ids()) > room && history.shorten()) shortened = true;
-    if (shortened && terminal)
-      print_at_once(fmt::format("(the beginning is left out: the model sees {} tokens)\n", context));
+    if (shortened && terminal) print_at_once(fmt::format("(truncated: the model sees the last {} tokens)\n", context));
     // Every rank has the ids; the first prints, and decides where the answer ends.
     Answer answer(*chat, *model.tokenizer(), o.length);
     std::vector<int32_t> drawn;
@@ -249,21 +248,19 @@ void run(const ChatOptions& o) {
 
 void add_chat(Command& kintsugi) {
   constexpr int64_t kMost = 1'000'000'000;
-  const Verb verb = kintsugi.add_verb("chat", "Talks to a model that was tuned to chats");
+  const Verb verb = kintsugi.add_verb("chat", "Chats with an instruction-tuned model in the terminal");
   const auto o = std::make_shared<ChatOptions>();
   o->model = add_model_options(verb);
   std::string chats;
   for (const ChatTemplate& chat : text::chat_templates()) chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
-  verb.text("--chat", o->chat,
-            fmt::format("The format of chats, {}; that of the model's training or folder if not given", chats));
+  verb.text("--chat", o->chat, fmt::format("The chat template: {}; default: that of the run or folder", chats));
   verb.any_text("--system", o->system, "The system prompt");
-  verb.integer("--length", o->length, {1, kMost}, "Tokens at most, of each answer").show_default();
-  verb.integer("--context", o->context, {1, kMost},
-               "Positions that the model looks back at most; those of the model if not given");
+  verb.integer("--length", o->length, {1, kMost}, "Maximum number of tokens per answer").show_default();
+  verb.integer("--context", o->context, {1, kMost}, "Context length in tokens; default: the model's");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
-              "0: always the most likely token; 1: as the model has it")
+              "Sampling temperature; 0: greedy, 1: the model's distribution")
       .show_default();
-  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample only from the k most likely tokens; 0: from all")
+  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample from the k most likely tokens; 0: from all")
       .show_default();
   verb.integer("--seed", o->sample.seed, kSeeds, "Random seed").show_default();
   verb.run([o] {

@@ -19,15 +19,15 @@ namespace {
 // What was found, as comments of the file that follows.
 std::string summary_of(const config::Resolved& resolved) {
   if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty())
-    return fmt::format("# NOT checked: the program, since {} {} not set, and [data] train is not given\n",
+    return fmt::format("# NOT checked: the program, because {} {} not set and [data] train is not given\n",
                        fmt::join(open, ", "), open.size() == 1 ? "is" : "are");
   const std::vector<program::Program> stages = programs_of(resolved.settings);
   std::string text;
-  if (resolved.settings.data.train.empty()) text += "# NOT checked: the data, since [data] train is not given\n";
+  if (resolved.settings.data.train.empty()) text += "# NOT checked: the data, because [data] train is not given\n";
   text +=
       "# the program is valid: every buffer is written before it is read, and not\n# overwritten before its last use\n";
   if (const std::string why = exchange::why_not_exported(resolved.settings.model); !why.empty())
-    text += fmt::format("# no Hugging Face folder can be written of this model: {}\n", why);
+    text += fmt::format("# this model cannot be exported to a Hugging Face folder: {}\n", why);
   for (const program::Program& p : stages) {
     if (stages.size() > 1) text += fmt::format("# stage {}\n", p.stage);
     const std::string totals = program::print_totals(p);
@@ -73,7 +73,8 @@ void run(const RunOptions& options) {
 }  // namespace
 
 void add_check(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("check", "Reads a run.toml and its data, verifies its program; trains nothing");
+  const Verb verb =
+      kintsugi.add_verb("check", "Checks a run.toml and its data and verifies its program, without training");
   const auto options = add_run_options(verb);
   verb.run([options] {
     require_one_process("check");

@@ -40,7 +40,7 @@ std::string Confusion::table(bool all) const {
     for (size_t c = 0; c < counts.size(); ++c) text += fmt::format("{:>6}", c);
     text += '\n';
   } else {
-    text = "label  images  found  taken for\n";
+    text = "label  images  found  confused with\n";
   }
   for (size_t label = 0; label < counts.size(); ++label) {
     const std::vector<int64_t>& row = counts[label];

@@ -36,7 +36,7 @@ struct ClassifyOptions {
 // UserError unless the model gives a class to images of that size.
 std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const config::Model& m) {
   if (!models::reads_images(m) || config::objective(m) != config::Objective::classes)
-    throw base::UserError("classify", "a {} model with the objective \"{}\" gives no classes to images", m.family,
+    throw base::UserError("classify", "a {} model with objective \"{}\" does not classify images", m.family,
                           m.objective);
   const images::LabelKind kind = o.labels.empty() ? images::LabelKind::none : images::LabelKind::classes;
   auto set = std::make_shared<const images::ImageSet>(
@@ -98,16 +98,16 @@ void classify_on_rank(const ClassifyOptions& o, const config::Parallel& layout, 
 }  // namespace
 
 void add_classify(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("classify", "Prints the best classes of images");
+  const Verb verb = kintsugi.add_verb("classify", "Classifies images with a trained model");
   const auto o = std::make_shared<ClassifyOptions>();
   o->model = add_model_options(verb);
-  verb.texts("images", o->files, "Files of images (CIFAR, idx, npy), or a data set's folder").required();
-  verb.text("--labels", o->labels, "The classes of images that are in a file of their own");
+  verb.texts("images", o->files, "Image files (CIFAR, idx, npy), or the folder of a data set").required();
+  verb.text("--labels", o->labels, "A separate file with the labels of the images");
   verb.text("--output", o->output, "A file for the logits, .npy");
   verb.integer("--top", o->top, {1, 1000}, "Classes of each image").show_default();
-  verb.integer("--show", o->show, {0, 1'000'000}, "Images that are printed one by one").show_default();
-  verb.integer("--batch", o->batch, {1, 100'000}, "Images at a time, of all ranks together").show_default();
-  verb.flag("--confusion", o->confusion, "Prints a column for each class, where classes are known");
+  verb.integer("--show", o->show, {0, 1'000'000}, "Number of images to print individually").show_default();
+  verb.integer("--batch", o->batch, {1, 100'000}, "Batch size, over all ranks").show_default();
+  verb.flag("--confusion", o->confusion, "Print the full confusion matrix, if labels are known");
   verb.run([o] {
     find_best("classify", *o->model);
     if (!o->output.empty() && !o->output.ends_with(".npy"))

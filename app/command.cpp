@@ -24,8 +24,7 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr std::string_view kWhat =
-    "Kintsugi trains neural networks that are split over many devices, and generates text from them.\n";
+constexpr std::string_view kWhat = "Kintsugi trains neural networks split over many devices.\n";
 
 constexpr std::string_view kPage =
     "From a text to a sample:\n"
@@ -93,7 +92,7 @@ struct TooMany {
   std::string_view verb, instead;
 };
 constexpr TooMany kTooMany[] = {
-    {"kintsugi compare", "kintsugi report RUN RUN shows several runs on one page"},
+    {"kintsugi compare", "to show several runs on one page: kintsugi report RUN RUN"},
 };
 
 // The candidate that was meant, or "".
@@ -196,7 +195,7 @@ Failure describe(const std::exception& error) {
     if (std::ferror(stdout) != 0) return {fmt::format("[output] {}", not_printed(system->code().message()))};
     return {line_of(fmt::format("[system] {}", error.what()))};
   }
-  return {line_of(fmt::format("{}; this is a bug in kintsugi", error.what())), 2};
+  return {line_of(fmt::format("{}; this is a bug in Kintsugi", error.what())), 2};
 }
 
 void Command::parse(std::span<const std::string> args, std::ostream& out, std::ostream& err) {

@@ -36,11 +36,11 @@ std::unique_ptr<samples::SampleSource> open_samples(config::Resolved& resolved, 
   const config::Settings& s = resolved.settings;
   if (!random) {
     if (s.data.train.empty())
-      throw base::UserError("compare", "[data] train is not given; name a token file, or compare on --random tokens");
+      throw base::UserError("compare", "[data] train is not set; set it, or use --random tokens");
     return std::move(train::open_corpus(resolved).train);
   }
   if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty())
-    throw base::UserError("compare", "--random opens no data, from which {} would follow; --set {}=N",
+    throw base::UserError("compare", "--random reads no data, from which {} would be derived; give it with --set {}=N",
                           fmt::join(open, ", "), fmt::join(open, "=N "));
   return std::make_unique<train::RandomSamples>(s);
 }
@@ -75,7 +75,8 @@ void run(const CompareOptions& o) {
 }  // namespace
 
 void add_compare(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("compare", "Compares loss, gradients, weights of a few steps with one rank's");
+  const Verb verb =
+      kintsugi.add_verb("compare", "Compares the loss, gradients and weights of a layout with those of one rank");
   const auto o = std::make_shared<CompareOptions>();
   o->run = add_run_options(verb);
   // An option that is a key of run.toml.
@@ -89,13 +90,13 @@ void add_compare(Command& kintsugi) {
   size("--layers", "model.layers", "Number of layers");
   size("--sequence", "train.sequence", "Tokens per sample");
   size("--global-batch", "train.global_batch", "Samples per step");
-  verb.text("--dtype", set("train.dtype"), "fp64 for the sharpest comparison: train.dtype");
+  verb.text("--dtype", set("train.dtype"), "train.dtype; fp64 gives the strictest comparison");
   verb.integer("--steps", o->steps, range_of("train.steps"), "Steps").show_default();
   verb.number("--tolerance", o->tolerance, kTolerances,
-              "Of gradients, relative to the norm of all; by dtype if not given");
+              "Tolerance of gradients, relative to the global norm; default: by dtype");
   verb.number("--loss-tolerance", o->loss_tolerance, kTolerances,
-              "Of the loss, relative to itself; a tenth of --tolerance if not given");
-  verb.flag("--random", o->random, "Random tokens, where there is no data");
+              "Relative tolerance of the loss; default: a tenth of --tolerance");
+  verb.flag("--random", o->random, "Use random tokens instead of data");
   verb.text("--csv", o->csv, "A file for every difference").type_name("FILE");
   verb.run([o] {
     require_one_process("compare");

@@ -140,7 +140,7 @@ std::string fish(const std::vector<VerbPage>& verbs) {
 }  // namespace
 
 void add_completion(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("completion", "Prints a script with which a shell completes commands");
+  const Verb verb = kintsugi.add_verb("completion", "Prints a shell completion script");
   const auto shell = std::make_shared<std::string>();
   verb.word("shell", *shell, {{"bash", "zsh", "fish"}}, "bash, zsh or fish").required();
   verb.run([shell, &kintsugi] {

@@ -39,12 +39,11 @@ void print_cuda() {
 }  // namespace
 
 void add_devices(Command& kintsugi) {
-  const Verb verb =
-      kintsugi.add_verb("devices", "Lists where ranks can compute here, and why something cannot be used");
+  const Verb verb = kintsugi.add_verb("devices", "Lists the devices of this machine, and why one cannot be used");
   verb.footer(
-      "[parallel] device of run.toml says which one a run takes: cpu, cuda, or auto, a card if one can be\n"
-      "used. For tests there are reference, the processor with kernels that are slow and obvious, and\n"
-      "emulated, which runs the kernels of cards thread by thread on the processor.");
+      "[parallel] device in run.toml selects the device: cpu, cuda, or auto (a GPU if one is usable). Tests also\nuse "
+      "reference, slow and simple kernels on the CPU, and emulated, which runs GPU kernels thread by thread\non the "
+      "CPU.");
   verb.run([] {
     require_one_process("devices");
     const base::Processor processor = base::this_processor();

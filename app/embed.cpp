@@ -77,11 +77,10 @@ EncodedTexts encode_texts(const EmbedOptions& o, const evaluate::CheckpointModel
     }
     ids.insert(ids.end(), around.after.begin(), around.after.end());
     if (ids.empty())
-      throw base::UserError("embed", "\"{}\":{}: the tokenizer makes no tokens of the text", o.texts,
-                            encoded.ids.size() + 1);
+      throw base::UserError("embed", "\"{}\":{}: the text encodes to no tokens", o.texts, encoded.ids.size() + 1);
     for (const int32_t id : ids)
       if (id >= m.vocab)
-        throw base::UserError("embed", "the tokenizer makes the id {}, but the model's table has {} rows", id, m.vocab);
+        throw base::UserError("embed", "token id {} is out of range; the model's embedding has {} rows", id, m.vocab);
     encoded.ids.push_back(std::move(ids));
   }
   return encoded;
@@ -128,9 +127,9 @@ void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::
 
 void embed_texts_of(const EmbedOptions& o) {
   pooling_of(o);
-  if (o.texts.empty()) throw base::UserError("embed", "name the file of the texts with --texts");
+  if (o.texts.empty()) throw base::UserError("embed", "--texts is missing; name the file of the texts");
   if (!o.output.ends_with(".npy") && !o.output.ends_with(".csv"))
-    throw base::UserError("embed", "--output {} ends with neither .npy nor .csv",
+    throw base::UserError("embed", "--output {} must end with .npy or .csv",
                           o.output.empty() ? "is missing, and" : base::one_line(o.output, 60));
   const std::array<base::Output, 1> outputs = {{{"--output", o.output}}};
   const std::array<std::filesystem::path, 1> inputs = {o.texts};
@@ -144,16 +143,14 @@ void embed_texts_of(const EmbedOptions& o) {
 }  // namespace
 
 void add_embed(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("embed", "Makes a vector of each text of a file");
+  const Verb verb = kintsugi.add_verb("embed", "Computes an embedding of each text in a file");
   const auto o = std::make_shared<EmbedOptions>();
   o->model = add_model_options(verb);
-  verb.text("--texts", o->texts, "The file: a text on each line, or with --field a JSON object");
-  verb.text("--field", o->field, "The member of each line's object that holds its text");
-  verb.text("--output", o->output, "The file of the vectors, .npy or .csv");
-  verb.text("--pooling", o->pooling, "Of the hidden states of a text: their mean, the last, or the first")
-      .show_default();
-  verb.integer("--batch", o->batch, range_of("train.global_batch"), "Texts at a time, of all ranks together")
-      .show_default();
+  verb.text("--texts", o->texts, "The input file: one text per line, or with --field one JSON object per line");
+  verb.text("--field", o->field, "The JSON field that holds the text");
+  verb.text("--output", o->output, "Output file, .npy or .csv");
+  verb.text("--pooling", o->pooling, "How to pool the hidden states of a text: mean, last or first").show_default();
+  verb.integer("--batch", o->batch, range_of("train.global_batch"), "Batch size, over all ranks").show_default();
   verb.run([o] {
     find_best("embed", *o->model);
     embed_texts_of(*o);

@@ -49,7 +49,7 @@ void open_tokens(const evaluate::CheckpointModel& model, Source& source, samples
   if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
     throw base::UserError(
         "evaluate",
-        "\"{}\" was made with a different tokenizer than \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
+        "\"{}\" was prepared with a different tokenizer than \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
         source.path, model.folder().string(), model.folder().string());
   data::require_vocabulary(*file.tokens, summary, s.model.vocab);
   source.fingerprint = data::checked_fingerprint(*file.tokens, summary);
@@ -92,7 +92,8 @@ Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& mo
   }
   if (numbers || (!pictures && samples::has_labels(s.model))) {
     if (!numbers && labels.empty())
-      throw base::UserError("evaluate", "the model has a label for each document; name a CSV of them with --labels");
+      throw base::UserError("evaluate",
+                            "the model predicts a label per document; name the CSV file of labels with --labels");
     file.numbers = std::make_shared<const data::NumberTable>(numbers ? source.path : labels);
     source.fingerprint += file.numbers->fingerprint();
   }
@@ -119,11 +120,12 @@ Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& 
   const config::Settings s = settings_of(model);
   Sources sources = {.list = {}, .sequence = o.sequence > 0 ? o.sequence : s.train.sequence};
   if (sources.sequence > s.model.context)
-    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sources.sequence,
+    throw base::UserError("evaluate", "--sequence {} exceeds the model's {} positions", sources.sequence,
                           s.model.context);
   std::vector<config::ValidationFile> files = s.data.validation;
   if (!o.data.empty()) files = {{.domain = {}, .path = o.data}};
-  if (files.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
+  if (files.empty())
+    throw base::UserError("evaluate", "the run has no validation data; name a token file with --data FILE");
   for (const config::ValidationFile& file : files) {
     const Source& source = sources.list.emplace_back(open_source(o, model, s, file, sources.sequence));
     sources.samples += source.samples;
@@ -161,8 +163,9 @@ void require_loss(const EvaluateOptions& o, const evaluate::CheckpointModel& mod
   throw base::UserError(
       "evaluate", "{}: the loss over {} {} is {}: {}; --allow-not-finite prints it as it is",
       base::in_quotes(source.path), base::group_digits(static_cast<int64_t>(loss.count)), counted_by(s.model), loss.sum,
-      s.train.dtype == "fp16" ? "fp16 holds no number beyond 65504; --dtype fp32 or bf16 does"
-                              : fmt::format("weights or what they compute in {} are NaN or infinity", s.train.dtype));
+      s.train.dtype == "fp16"
+          ? "fp16 overflows beyond 65504; use --dtype fp32 or bf16"
+          : fmt::format("the weights, or activations computed in {}, are NaN or infinity", s.train.dtype));
 }
 
 // Of each domain, if they have names, and of all together.
@@ -226,32 +229,30 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
 }  // namespace
 
 void add_evaluate(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("evaluate", "The loss and perplexity of a checkpoint over a token file");
+  const Verb verb =
+      kintsugi.add_verb("evaluate", "Computes the loss and perplexity of a model, or runs an evaluation task");
   const auto o = std::make_shared<EvaluateOptions>();
   o->model = add_model_options(verb);
   verb.text("--data", o->data,
-            "A token file; the run's validation split if not given; with --task the task's file or folder");
-  verb.text("--labels", o->labels, "A CSV with the labels of its documents, of a model that has them");
-  verb.integer("--sequence", o->sequence, range_of("train.sequence"),
-               "Tokens per sample; that of training if not given");
-  verb.integer("--batch", o->batch, range_of("train.global_batch"), "Samples at a time, of all ranks together")
-      .show_default();
-  verb.text("--ids", o->given.ids, "A text of token ids, a sample on each line, instead of a token file");
+            "A token file; default: the run's validation split. With --task: the task's file or folder");
+  verb.text("--labels", o->labels, "CSV file with the labels of the documents, for classification and regression");
+  verb.integer("--sequence", o->sequence, range_of("train.sequence"), "Tokens per sample; default: that of training");
+  verb.integer("--batch", o->batch, range_of("train.global_batch"), "Batch size, over all ranks").show_default();
+  verb.text("--ids", o->given.ids, "A text file of token ids, one sample per line, instead of a token file");
   verb.text("--dump", o->given.dump,
-            "With --ids: a safetensors file for loss, logits and gradients; with --task: a file of JSON lines for the "
-            "log-likelihoods of each document");
-  verb.text("--task", o->task, "An evaluation task, such as arc_easy, or the file of one (docs/tasks.md)");
+            "With --ids: write loss, logits and gradients to this safetensors file; with --task: write the "
+            "log-likelihoods of each document as JSON lines");
+  verb.text("--task", o->task, "An evaluation task, e.g. arc_easy, or a task file (docs/tasks.md)");
   verb.flag("--allow-not-finite", o->allow_not_finite,
             "Print a loss that is NaN or infinity instead of ending with an error");
   verb.flag("--begin", o->begin, "With --task: prepend the tokenizer's first special token (<s>) to each request");
-  verb.integer("--shots", o->shots, {0, 1000}, "With --task: examples before each context");
-  verb.text("--shots-data", o->shots_data,
-            "With --shots: the file or folder of the examples, of which the first are taken");
+  verb.integer("--shots", o->shots, {0, 1000}, "With --task: number of few-shot examples");
+  verb.text("--shots-data", o->shots_data, "With --shots: the file or folder of the examples; the first ones are used");
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
     if (!o->given.ids.empty() && !o->task.empty())
-      throw base::UserError("evaluate", "--ids and --task are different evaluations; leave one out");
+      throw base::UserError("evaluate", "--ids and --task exclude each other");
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
     if (!o->task.empty())
       return evaluate_tasks({.model = o->model,
@@ -263,8 +264,7 @@ void add_evaluate(Command& kintsugi) {
                              .sequence = o->sequence,
                              .batch = o->batch,
                              .begin = o->begin});
-    if (!o->given.dump.empty())
-      throw base::UserError("evaluate", "--dump needs --ids, the file of the ids to evaluate, or --task");
+    if (!o->given.dump.empty()) throw base::UserError("evaluate", "--dump needs --ids FILE or --task TASK");
     if (o->shots > 0 || !o->shots_data.empty()) throw base::UserError("evaluate", "--shots needs --task");
     if (o->begin) throw base::UserError("evaluate", "--begin needs --task");
     Progress progress("evaluating");

@@ -29,10 +29,9 @@ struct Questions {
 Questions read_questions(const EvaluateTasks& o, const evaluate::CheckpointModel& model) {
   const config::Model& m = model.settings().model;
   if (!model.tokenizer())
-    throw base::UserError("evaluate", "\"{}\" has no tokenizer, which a task needs to make tokens of its texts",
-                          model.folder().string());
+    throw base::UserError("evaluate", "\"{}\" has no tokenizer, which --task needs", model.folder().string());
   if (o.sequence > m.context)
-    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", o.sequence, m.context);
+    throw base::UserError("evaluate", "--sequence {} exceeds the model's {} positions", o.sequence, m.context);
   Questions q = {.task = tasks::load_task(o.task), .documents = {}, .requests = {}};
   q.documents = tasks::read_documents(q.task, o.data);
   if (o.shots > 0) tasks::add_shots(q.task, tasks::read_documents(q.task, o.shots_data), o.shots, q.documents);
@@ -57,10 +56,10 @@ void print_result(const evaluate::CheckpointModel& model, const Questions& q, co
             base::counted(std::ssize(q.documents), "document"), base::counted(std::ssize(q.requests), "request"),
             base::counted(tokens, "token"), static_cast<double>(q.documents.size()) / seconds);
   if (cut > 0)
-    write_out("cut        {} longer than the model's context, without the beginning\n", base::counted(cut, "request"));
+    write_out("truncated  {} longer than the model's context, at the beginning\n", base::counted(cut, "request"));
   for (const tasks::MetricValue& metric : result.metrics) {
     write_out("{:<{}} {}", tasks::name_of(metric.metric), q.task.kind == tasks::Kind::text ? 15 : 10,
-               base::format_fixed(metric.value, 4));
+              base::format_fixed(metric.value, 4));
     if (metric.standard_error) write_out(" ± {}", base::format_fixed(*metric.standard_error, 4));
     write_out("\n");
   }
@@ -95,7 +94,7 @@ void evaluate_tasks(const EvaluateTasks& o) {
   if (o.data.empty())
     throw base::UserError("evaluate", "--task {} needs --data, the file or folder of its documents", o.task);
   if ((o.shots > 0) != !o.shots_data.empty())
-    throw base::UserError("evaluate", "--shots and --shots-data, the file of the examples, belong together");
+    throw base::UserError("evaluate", "--shots and --shots-data must be given together");
   const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
   const std::array<std::filesystem::path, 1> inputs = {o.data};
   base::refuse_inputs("evaluate", outputs, inputs);

@@ -37,29 +37,28 @@ struct Pass {
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kTasks = "tasks", kSent = "communication";
 // In the order in which data flows.
-constexpr Pass kPasses[] = {
-    {"graph", "the forward pass, as the model is written: operations over values with named dims"},
-    {"differentiate", "the micro-batch: forward, backward, and gradients added to their accumulators"},
-    {"update", "the optimizer's step: norm, clipping, new weights"},
-    {"evaluate", "the loss alone"},
-    {"states", "weights, accumulators, moments: what lives from step to step"},
-    {"plan", "the mesh of ranks, and which dim is split over which axis"},
-    {"partition", "the graphs as the instructions of a rank, with what is communicated"},
-    {"prefetch", "gathers of weights moved to where the layer before begins"},
-    {"fuse", "instructions joined with their neighbours"},
-    {"join_columns", "on a device, several products as one, of operands side by side"},
-    {"workspace", "scratch memory for kernels"},
-    {"schedule", "which body runs for which micro-batch"},
-    {"overlap", "communication started early and waited for late"},
-    {"offload", "what is kept in a file, fetched and stored"},
-    {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
-    {"join_lists", "on a device, neighbouring sums of squares as one instruction"},
-    {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
-    {"group_launches", "on a device, which instructions one kernel launch performs"},
-    {"route", "on a device, how ranks exchange data, where inputs are staged, and what is captured"},
-    {"place_waits", "on a device, where the stream waits for transfers, and which transfers wait for it"},
-    {kTasks, "what each stage does and when, as a picture"},
-    {kSent, "every collective of a step, and what other strategies would send and hold"}};
+constexpr Pass kPasses[] = {{"graph", "the model's forward pass: operations over values with named dims"},
+                            {"differentiate", "the micro-batch: forward, backward, gradient accumulation"},
+                            {"update", "the update: gradient norm, clipping, optimizer"},
+                            {"evaluate", "the loss alone"},
+                            {"states", "states: weights, gradient accumulators, optimizer moments"},
+                            {"plan", "the mesh of ranks, and which dim is split over which axis"},
+                            {"partition", "the graphs as instructions of a rank, with communication"},
+                            {"prefetch", "weight gathers, prefetched one layer ahead"},
+                            {"fuse", "fused instructions"},
+                            {"join_columns", "on a device, matmuls that share an input, as one over adjacent operands"},
+                            {"workspace", "scratch memory for kernels"},
+                            {"schedule", "the order of forward and backward passes of micro-batches"},
+                            {"overlap", "communication started as early and awaited as late as possible"},
+                            {"offload", "offloaded buffers, and when each is stored and fetched"},
+                            {"move_gradients", "with one micro-batch, gradient accumulators moved to the arena"},
+                            {"join_lists", "on a device, adjacent sums of squares as one instruction"},
+                            {kProgram, "the final program: the offset of each buffer, total bytes and FLOPs"},
+                            {"group_launches", "on a device, instructions grouped into kernel launches"},
+                            {"route", "on a device, routes of messages, staging of inputs, and captured graphs"},
+                            {"place_waits", "on a device, synchronization between the compute stream and transfers"},
+                            {kTasks, "the pipeline schedule as a diagram"},
+                            {kSent, "the collectives of a step, and the traffic and memory of other strategies"}};
 
 std::string pass_names() {
   std::string names;
@@ -144,7 +143,7 @@ void run(const RunOptions& options, const std::string& pass, bool all, const std
   if (!pass.empty() && std::ranges::find(kPasses, pass, &Pass::name) == std::end(kPasses))
     throw base::UserError("explain", "unknown pass \"{}\"; known passes: {}", pass, pass_names());
   if (bytes.asked && (!pass.empty() || !svg.empty()))
-    throw base::UserError("explain", "--bytes is a page of its own, without --pass and --svg");
+    throw base::UserError("explain", "--bytes cannot be combined with --pass or --svg");
   config::Resolved resolved = read_run(options, bytes.asked && bytes.steps > 0 ? RunsOn::this_machine : RunsOn::any);
   const std::array<base::Output, 2> outputs = {{{"--svg", svg}, {"--csv", bytes.csv}}};
   refuse_run_files("explain", options, resolved.settings, outputs);
@@ -189,23 +188,23 @@ void run(const RunOptions& options, const std::string& pass, bool all, const std
 }  // namespace
 
 void add_explain(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("explain", "Prints what the compiler makes of a run.toml, all or one pass");
+  const Verb verb =
+      kintsugi.add_verb("explain", "Prints the compiled program of a run.toml, after each pass or one pass");
   const auto options = add_run_options(verb);
   const auto pass = std::make_shared<std::string>();
   const Option passed = verb.text("--pass", *pass, fmt::format("What one pass makes: {}", pass_names()));
   const auto all = std::make_shared<bool>(false);
-  verb.flag("--all", *all, "With --pass: of a program, every buffer and instruction").needs(passed);
+  verb.flag("--all", *all, "With --pass: print every buffer and instruction").needs(passed);
   const auto svg = std::make_shared<std::string>();
-  verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file")
-      .type_name("FILE");
+  verb.text("--svg", *svg, "Write the pipeline schedule as SVG, each task as long as its FLOPs").type_name("FILE");
   const auto bytes = std::make_shared<BytesOptions>();
   const Option asked = verb.flag("--bytes", bytes->asked,
-                                 "What the instructions of a step move and compute, the least time that this takes on "
-                                 "this machine, and how long it took");
-  verb.integer("--steps", bytes->steps, {0, 1'000'000}, "With --bytes: steps that are measured; 0: none")
+                                 "Print the bytes and FLOPs of each instruction, the lower bound on its time on this "
+                                 "machine, and the measured time");
+  verb.integer("--steps", bytes->steps, {0, 1'000'000}, "With --bytes: number of measured steps; 0: none")
       .needs(asked)
       .show_default();
-  verb.text("--csv", bytes->csv, "With --bytes: a file for every instruction").needs(asked).type_name("FILE");
+  verb.text("--csv", bytes->csv, "With --bytes: write a CSV row per instruction").needs(asked).type_name("FILE");
   verb.run([options, pass, all, svg, bytes] {
     require_one_process("explain");
     run(*options, *pass, *all, *svg, *bytes);

@@ -228,8 +228,7 @@ train::ProfiledRun measured_run(const config::Settings& s, const std::vector<Pro
 std::string explain_bytes(const config::Settings& s, const std::vector<Program>& stages, const BytesOptions& o) {
   if (compile::on_a_device(s))
     throw base::UserError("explain",
-                          "--bytes: parallel.device = \"{}\": what a machine can do is measured on the processor alone "
-                          "so far; --set parallel.device=cpu",
+                          "--bytes: parallel.device = \"{}\" is not supported; use --set parallel.device=cpu",
                           name_of(compile::device_of(s)));
   const tensor::DType dtype = tensor::dtype_from(s.train.dtype);
   std::optional<train::ProfiledRun> run;

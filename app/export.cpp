@@ -23,8 +23,7 @@ tensor::DType exported_dtype(const std::string& name) {
 
 int64_t shard_bytes(const std::string& text) {
   if (const auto bytes = config::memory_size(text)) return *bytes;
-  throw base::UserError("export", "--shard-size {} is not a size; write it as 5GB or 512 MiB",
-                        base::one_line(text, 40));
+  throw base::UserError("export", "--shard-size {} is not a size; write e.g. 5GB or 512MiB", base::one_line(text, 40));
 }
 
 void run(const exchange::ExportOptions& options) {
@@ -32,7 +31,7 @@ void run(const exchange::ExportOptions& options) {
   const exchange::Exported made = exchange::export_folder(options);
   progress.finish();
   if (!made.note.empty()) write_out("note       {}\n", made.note);
-  if (made.adapter) write_out("adapter    for PEFT; --merge writes the whole model\n");
+  if (made.adapter) write_out("adapter    in PEFT's format; --merge writes the whole model\n");
   write_out("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from, options.folder, made.tensors,
             base::format_bytes(made.bytes), made.files, made.files == 1 ? "" : "s");
 }
@@ -40,21 +39,21 @@ void run(const exchange::ExportOptions& options) {
 }  // namespace
 
 void add_export(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("export", "Makes a Hugging Face folder of a checkpoint");
+  const Verb verb = kintsugi.add_verb("export", "Exports a checkpoint to a Hugging Face folder");
   const auto options = std::make_shared<exchange::ExportOptions>();
-  verb.text("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)").required();
-  verb.text("folder", options->folder, "The folder to write; it must be empty, or not exist yet").required();
+  verb.text("model", options->model, "The folder of a checkpoint, or of a run (its newest checkpoint)").required();
+  verb.text("folder", options->folder, "Output folder; must be empty or not exist").required();
   verb.text(
           "--dtype", [options](const std::string& name) { options->dtype = exported_dtype(name); },
-          "Of the weights: fp32, bf16 or fp16; that in which each is stored if not given")
+          "Dtype of the weights: fp32, bf16 or fp16; default: as stored")
       .type_name("DTYPE");
   verb.text(
           "--shard-size", [options](const std::string& text) { options->shard_bytes = shard_bytes(text); },
-          "Largest size of a file; a larger model is several files [5GB]")
+          "Maximum size of a weight file [5GB]")
       .type_name("SIZE");
   verb.flag("--allow-not-finite", options->allow_not_finite,
-            "Write weights that are NaN or infinity, also those that become so in the dtype");
-  verb.flag("--merge", options->merge, "Of a model with adapters: the whole model with these added to its weights");
+            "Allow NaN and infinite weights, including those that overflow --dtype");
+  verb.flag("--merge", options->merge, "Merge LoRA adapters into the weights and write the whole model");
   verb.run([options] {
     require_one_process("export");
     run(*options);

@@ -149,7 +149,7 @@ models::Graphs graphs_of(const GenerateOptions& o, const evaluate::CheckpointMod
   const config::Settings& s = model.settings();
   constexpr int64_t kStep = 64;  // sizes of caches
   if (o.context > s.model.context)
-    throw base::UserError("generate", "--context {} is more than the model's {} positions", o.context, s.model.context);
+    throw base::UserError("generate", "--context {} exceeds the model's {} positions", o.context, s.model.context);
   const int64_t most = o.context > 0 ? o.context : s.model.context;
   size_t shortest = SIZE_MAX, longest = 0;
   for (const Prompt& prompt : prompts) {
@@ -174,9 +174,9 @@ std::pair<int32_t, double> parse_bias(const std::string& text, int64_t vocab) {
   const auto read_bias = std::from_chars(std::min(text.data() + equals + 1, end), end, bias);
   if (read_id.ec != std::errc() || read_id.ptr != text.data() + equals || read_bias.ec != std::errc() ||
       read_bias.ptr != end || !std::isfinite(bias))
-    throw base::UserError("generate", "--logit-bias {}: expected ID=NUMBER, as 50256=-100", base::one_line(text, 60));
+    throw base::UserError("generate", "--logit-bias {}: expected ID=NUMBER, e.g. 50256=-100", base::one_line(text, 60));
   if (id < 0 || id >= vocab)
-    throw base::UserError("generate", "--logit-bias {}: the id is not one of the {} of the vocabulary",
+    throw base::UserError("generate", "--logit-bias {}: the id is outside the vocabulary of {}",
                           base::one_line(text, 60), vocab);
   return {id, bias};
 }
@@ -251,32 +251,31 @@ void run(const GenerateOptions& o) {
 
 void add_generate(Command& kintsugi) {
   constexpr int64_t kMost = 1'000'000'000;
-  const Verb verb = kintsugi.add_verb("generate", "Generates text from a checkpoint");
+  const Verb verb = kintsugi.add_verb("generate", "Generates text with a trained model");
   const auto o = std::make_shared<GenerateOptions>();
   o->model = add_model_options(verb);
   add_prompt_options(verb, o->prompts);
-  verb.integer("--length", o->length, {0, kMost}, "Tokens at most, of each text").show_default();
-  verb.integer("--context", o->context, {1, kMost},
-               "Positions that the model looks back at most; those of the model if not given");
+  verb.integer("--length", o->length, {0, kMost}, "Maximum number of tokens per text").show_default();
+  verb.integer("--context", o->context, {1, kMost}, "Context length in tokens; default: the model's");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
-              "0: always the most likely token; 1: as the model has it")
+              "Sampling temperature; 0: greedy, 1: the model's distribution")
       .show_default();
-  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample only from the k most likely tokens; 0: from all")
+  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample from the k most likely tokens; 0: from all")
       .show_default();
-  verb.number("--top-p", o->sample.top_p, {1e-9, 1},
-              "Sample only from the fewest most likely tokens whose probabilities add up to it")
+  verb.number(
+          "--top-p", o->sample.top_p, {1e-9, 1},
+          "Sample from the smallest set of most likely tokens with at least this total probability (nucleus sampling)")
       .show_default();
   verb.number("--min-p", o->sample.min_p, {0, 1},
-              "Sample only from tokens with at least this share of the probability of the most likely one")
+              "Sample from tokens with at least this fraction of the highest probability")
       .show_default();
   verb.number("--repetition-penalty", o->sample.repetition_penalty, {1e-3, 100},
-              "Divides positive logits, and multiplies negative ones, of tokens in the text so far")
+              "Penalty of tokens already in the text: divides their positive logits and multiplies their negative ones")
       .show_default();
-  verb.texts("--logit-bias", o->biases,
-             "ID=NUMBER: add the number to the logit of a token (may be given several times)");
+  verb.texts("--logit-bias", o->biases, "ID=NUMBER: add NUMBER to the logit of token ID (repeatable)");
   verb.integer("--copies", o->copies, {1, 4096}, "Texts of each prompt").show_default();
   verb.integer("--seed", o->sample.seed, kSeeds, "Random seed").show_default();
-  verb.texts("--stop", o->stops, "End before this text (may be given several times)");
+  verb.texts("--stop", o->stops, "Stop before this text (repeatable)");
   verb.run([o] {
     find_best("generate", *o->model);
     run(*o);

@@ -93,7 +93,7 @@ std::string does_not_fit(const jobs::Job& job, config::Settings s) {
     if (job.site.memory.empty() || job.on_devices) return "";
     const auto node = config::memory_size(job.site.memory);
     if (!node)
-      throw base::UserError("job", "node.memory of {} is \"{}\"; write it as \"512 GiB\"", job.site.title,
+      throw base::UserError("job", "node.memory of {} is \"{}\"; write e.g. \"512 GiB\"", job.site.title,
                             base::one_line(job.site.memory, 40));
     s.parallel.memory_per_rank = fmt::format("{} MiB", *node / job.ranks_per_node() >> 20);
   }
@@ -110,11 +110,10 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   check(job);
   const std::string program = jobs::missing_program(jobs::submit_program(job.site.scheduler));
   if (o.submit && !program.empty())
-    throw base::UserError(
-        "job",
-        "--submit: {} is not found, so jobs cannot be submitted to {} from here; without --submit the "
-        "script is written",
-        program, job.site.title);
+    throw base::UserError("job",
+                          "--submit: {} not found, so jobs cannot be submitted to {} from this host; leave --submit "
+                          "out to write the script only",
+                          program, job.site.title);
   refuse_run_files("job", run, config.settings, std::vector<base::Output>{{"--output", o.output}});
   train::complete_from_data(config);
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
@@ -138,21 +137,20 @@ void run_job(const JobOptions& o, const RunOptions& run) {
 }  // namespace
 
 void add_job(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("job", "Writes the script of a job for a cluster, and submits it");
+  const Verb verb = kintsugi.add_verb("job", "Writes a job script for a cluster and submits it");
   const auto run = add_run_options(verb);
   const auto o = std::make_shared<JobOptions>();
-  verb.text("--site", o->site, "A name of sites/ (slurm, pbs, flux, local, frontier, ...), or the file of a site")
+  verb.text("--site", o->site, "A site of sites/ (slurm, pbs, flux, local, frontier, ...), or a site file")
       .show_default();
-  verb.integer("--nodes", o->nodes, {1, 1'000'000}, "Nodes, which share the ranks of the run").show_default();
-  verb.text("--time", o->time, "Time limit: 90 (minutes), 1:30:00, 2-12:00:00 (days) or 2h").show_default();
-  verb.text("--partition", o->partition, "The partition or queue; else that of the site");
-  verb.text("--account", o->account, "The account or project that is charged");
-  verb.text("-o,--output", o->output, "The script; else job.sh in the run's folder");
+  verb.integer("--nodes", o->nodes, {1, 1'000'000}, "Number of nodes").show_default();
+  verb.text("--time", o->time, "Time limit: 90 (minutes), 1:30:00, 2-12:00:00 (with days) or 2h").show_default();
+  verb.text("--partition", o->partition, "Partition or queue; default: the site's");
+  verb.text("--account", o->account, "Account or project to charge");
+  verb.text("-o,--output", o->output, "Output script; default: job.sh in the run's folder");
   verb.integer("--save-seconds", o->save_seconds, {10, 86'400},
-               "Seconds before the time limit at which the run ends its step and saves")
+               "Seconds before the time limit at which the run saves and stops")
       .show_default();
-  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "How often the run is started again at most")
-      .show_default();
+  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "Maximum number of restarts").show_default();
   verb.flag("--submit", o->submit, "Submit it");
   verb.run([o, run] { run_job(*o, *run); });
 }

@@ -80,7 +80,7 @@ class Supervisor {
     attempts.back().given_up = true;
     if (attempts.back().ended == 0) attempts.back().ended = now(), attempts.back().to = newest_step(folder_);
     jobs::add_end(folder_, attempts.back());
-    throw EndedWith(refusal->no_progress ? kNoProgress : 1, "launch", "{}; the run is not started again by itself",
+    throw EndedWith(refusal->no_progress ? kNoProgress : 1, "launch", "{}; the run is not restarted automatically",
                     refusal->why);
   }
 
@@ -122,9 +122,9 @@ class Supervisor {
         fmt::format("{}{}: {}", failure.kind->name, victim.empty() ? "" : " (" + victim + ")", failure.line);
     end(jobs::Outcome::failed, why, fails_again);
     if (fails_again)
-      throw base::UserError("launch", "{}; this would happen again, so the run is not started again{}{}",
+      throw base::UserError("launch", "{}; this error would recur, so the run is not restarted{}{}",
                             base::one_line(why, 600), failure.kind->advice.empty() ? "" : ": ", failure.kind->advice);
-    say(fmt::format("{}; starting again from step {}", base::one_line(why, 600), attempt_.to));
+    say(fmt::format("{}; restarting from step {}", base::one_line(why, 600), attempt_.to));
     return false;
   }
 
@@ -139,7 +139,7 @@ class Supervisor {
     require_another();  // or the job would be queued for nothing
     say(fmt::format("{}; going on with: {}", at, options_.again));
     if (std::system(options_.again.c_str()) != 0)
-      throw base::UserError("launch", "`{}` failed; submit the job again to go on", options_.again);
+      throw base::UserError("launch", "`{}` failed; resubmit the job to continue", options_.again);
     return true;
   }
 
@@ -161,7 +161,7 @@ void run_launch(const LaunchOptions& o, const RunOptions& run) {
   }
   require_one_process("launch --with");
   if (const std::string program = jobs::missing_program(o.with); !program.empty())
-    throw base::UserError("launch", "--with: {} is not found; in a container, is it bound into it?",
+    throw base::UserError("launch", "--with: {} not found; in a container, bind it from the host",
                           base::one_line(program, 60));
   Supervisor(o, run, read_run(run, RunsOn::any).settings).run();
 }
@@ -169,18 +169,16 @@ void run_launch(const LaunchOptions& o, const RunOptions& run) {
 }  // namespace
 
 void add_launch(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("launch", "Trains within a job: starts or resumes, and starts again what failed");
+  const Verb verb = kintsugi.add_verb("launch", "Trains within a job: starts, resumes and restarts the run");
   const auto run = add_run_options(verb);
   const auto o = std::make_shared<LaunchOptions>();
   verb.text("--with", o->with,
-            "Start the ranks by this command (\"srun -n 4\", \"mpirun -n 4\"), watch them, and start them again; "
-            "without it this process is a rank itself");
-  verb.number("--stop-after", o->stop_after, {0, 1e9},
-              "Seconds after which the ranks are told to save and end; 0: none")
+            "The command that starts the ranks (\"srun -n 4\", \"mpirun -n 4\"), which are monitored and restarted; "
+            "without it this process is itself a rank");
+  verb.number("--stop-after", o->stop_after, {0, 1e9}, "Seconds after which the ranks save and stop; 0: no limit")
       .show_default();
-  verb.text("--again", o->again, "The command that continues the job after the ranks were asked to end");
-  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "How often the ranks are started again at most")
-      .show_default();
+  verb.text("--again", o->again, "The command that requeues the job after the ranks saved and stopped");
+  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "Maximum number of restarts").show_default();
   verb.run([o, run] { run_launch(*o, *run); });
 }
 

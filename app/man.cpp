@@ -54,7 +54,7 @@ std::string man_page(const std::vector<VerbPage>& verbs) {
 }  // namespace
 
 void add_man(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("man", "Prints the manual page, for man");
+  const Verb verb = kintsugi.add_verb("man", "Prints the manual page");
   verb.footer("kintsugi man > ~/.local/share/man/man1/kintsugi.1; man kintsugi");
   verb.run([&kintsugi] {
     require_one_process("man");

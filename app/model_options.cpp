@@ -23,22 +23,21 @@ namespace kintsugi::app {
 
 std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   auto options = std::make_shared<ModelOptions>();
-  verb.text("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)");
-  verb.flag("--best", options->best, "Of a run's folder, the checkpoint with the best validation loss");
+  verb.text("model", options->model, "The folder of a checkpoint, or of a run (its newest checkpoint)");
+  verb.flag("--best", options->best, "For a run folder: the checkpoint with the best validation loss");
   const auto first = [options](const char* key, int64_t n) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
   verb.integer(
       "--ranks", [first](int64_t n) { first("ranks", n); }, {1, range_of("parallel.ranks").max},
       "Number of ranks: [parallel] ranks");
-  verb.any_texts("--set", options->sets,
-                 "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
+  verb.any_texts("--set", options->sets, "Keys of [parallel], e.g. --set parallel.tensor=2 parallel.pipe=2")
       .type_name("parallel.KEY=VALUE");
   verb.integer(
       "--threads", [first](int64_t n) { first("threads", n); }, {1, range_of("parallel.threads").max},
-      "Threads of each rank; all cores, over the ranks, if not given");
+      "Threads per rank; default: the cores divided by the ranks");
   verb.word("--dtype", options->dtype, words_of("train.dtype"),
-            "Of weights and computation: fp32, bf16, fp16 or fp64; that of training if not given")
+            "Dtype of weights and computation: fp32, bf16, fp16 or fp64; default: that of training")
       .type_name("DTYPE");
   // `--set a.b=c runs/first`: --set takes all arguments that follow, and the folder is the one without "=".
   verb.when_read([options, verb] {
@@ -61,10 +60,10 @@ void find_best(const std::string& verb, ModelOptions& options) {
         best ? checkpoint::step_folder(options.model, best->step) : std::filesystem::path();
     std::error_code error;
     if (!best || !std::filesystem::is_directory(folder, error))
-      throw base::UserError(verb,
-                            "--best: \"{}\" holds no best checkpoint, which a run with [data] validation names in "
-                            "best.json; leave --best out for the newest",
-                            options.model);
+      throw base::UserError(
+          verb,
+          "--best: \"{}\" has no best checkpoint, which needs [data] validation; leave --best out to use the newest",
+          options.model);
     options.model = folder.string();
   });
 }

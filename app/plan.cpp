@@ -366,60 +366,53 @@ void run(const RunOptions& run_options, PlanOptions options) {
 }  // namespace
 
 void add_plan(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("plan", "Prints the memory of each rank to the byte, bubble and step time");
+  const Verb verb =
+      kintsugi.add_verb("plan", "Prints the exact memory of each rank, the pipeline bubble and the step time");
   const auto run_options = add_run_options(verb);
   const auto options = std::make_shared<PlanOptions>();
-  verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");
-  verb.text("--svg", options->svg, "Writes a picture of a rank's memory over a step").type_name("FILE");
-  const auto cluster =
-      verb.text("--cluster", options->time.cluster,
-                "Prints the time of a step on the cluster that this file describes, and where it goes; by "
-                "default [parallel] cluster")
-          .type_name("FILE");
-  verb.text("--software", options->time.software, "What the run's software does otherwise than this program")
+  verb.text("--csv", options->csv, "Write a CSV row per rank, in bytes").type_name("FILE");
+  verb.text("--svg", options->svg, "Write a rank's memory over a step as SVG").type_name("FILE");
+  const auto cluster = verb.text("--cluster", options->time.cluster,
+                                 "Predict the step time, and its breakdown, on the cluster described by this file; "
+                                 "default: [parallel] cluster")
+                           .type_name("FILE");
+  verb.text("--software", options->time.software, "A software profile: how the run's software differs from Kintsugi")
       .type_name("NAME")
       .needs(cluster);
-  verb.text("--times", options->time.times, "Writes a line for each stage, in seconds")
-      .type_name("FILE")
-      .needs(cluster);
-  verb.text("--trace", options->time.trace, "Writes what each stage does and when, for ui.perfetto.dev")
-      .type_name("FILE")
-      .needs(cluster);
-  verb.text("--timeline", options->time.timeline, "Draws what each stage does and when, as SVG")
+  verb.text("--times", options->time.times, "Write a CSV row per stage, in seconds").type_name("FILE").needs(cluster);
+  verb.text("--trace", options->time.trace, "Write a trace for ui.perfetto.dev").type_name("FILE").needs(cluster);
+  verb.text("--timeline", options->time.timeline, "Write the timeline of the stages as SVG")
       .type_name("FILE")
       .needs(cluster);
   const auto slow_rank = verb.integer("--slow-rank", options->time.slow_rank, {0, range_of("parallel.ranks").max - 1},
-                                      "Prints the time of a step in which the kernels of this rank take longer")
+                                      "Predict a step in which the kernels of this rank are slower")
                              .type_name("RANK")
                              .needs(cluster);
-  verb.number("--slower", options->time.slower, {.min = 0, .max = 1e6},
-              "By how many per cent they take longer; 10 if not given")
+  verb.number("--slower", options->time.slower, {.min = 0, .max = 1e6}, "Slowdown of that rank in percent; default: 10")
       .type_name("PERCENT")
       .needs(slow_rank);
   verb.number("--node-failures", options->time.node_failures, {.min = 1, .max = 1e7},
-              "Mean hours between failures of a node: prints what they leave of the time, and how often to save; by "
-              "default those of the cluster's file")
+              "Mean hours between failures of a node: predict the goodput and propose a checkpoint interval; default: "
+              "the cluster file's")
       .type_name("HOURS")
       .needs(cluster);
   verb.number("--restart", options->time.restart, {.min = 0, .max = 1e5},
-              "Minutes from a failure until training continues; by default as the cluster's file says, or 10")
+              "Minutes from a failure until training continues; default: the cluster file's, or 10")
       .type_name("MINUTES")
       .needs(cluster);
   verb.flag("--search", options->search,
-            "Looks for the fastest layouts on the devices of --cluster; --svg then draws their time and memory");
+            "Search for the fastest layouts on --cluster; --svg then draws their time and memory");
   verb.text("--devices", options->devices,
-            "With --search the devices to search for; by default the run's ranks, or all of the cluster. Without it a "
-            "list, as 8,64,512: the time of a step with as many replicas as these hold; --svg draws it")
+            "With --search: number of devices; default: the run's ranks, or the whole cluster. Otherwise a list, e.g. "
+            "8,64,512: predict the step time with as many replicas as fit; --svg draws it")
       .type_name("N,...")
       .needs(cluster);
-  verb.number(
-          "--budget", options->budget, {.min = 0, .max = 86400},
-          "Seconds after which a search ends, and says how much faster a layout could be that it has not simulated; "
-          "0: never")
+  verb.number("--budget", options->budget, {.min = 0, .max = 86400},
+              "Time limit of the search in seconds; it then reports a bound on layouts not simulated; 0: no limit")
       .type_name("SECONDS")
       .needs(cluster);
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},
-               "The stage to draw; by default the one that needs most")
+               "The stage to draw; default: the one that needs the most memory")
       .type_name("S");
   verb.run([run_options, options] {
     require_one_process("plan");
@@ -428,23 +421,22 @@ void add_plan(Command& kintsugi) {
 }
 
 void add_search(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("search", "Looks for the fastest layouts of a run on a described cluster");
+  const Verb verb = kintsugi.add_verb("search", "Searches for the fastest layouts of a run on a cluster");
   const auto run_options = add_run_options(verb);
   const auto options = std::make_shared<PlanOptions>();
-  verb.text("--cluster", options->time.cluster, "The cluster's file; by default [parallel] cluster").type_name("FILE");
-  verb.text("--devices", options->devices, "Number of devices; by default the run's ranks, or all of the cluster")
+  verb.text("--cluster", options->time.cluster, "Cluster file; default: [parallel] cluster").type_name("FILE");
+  verb.text("--devices", options->devices, "Number of devices; default: the run's ranks, or the whole cluster")
       .type_name("N");
   verb.number("--budget", options->budget, {.min = 0, .max = 86400},
-              "Seconds after which the search ends, and says how much faster a layout could be that it has not "
-              "simulated; 0: never")
+              "Time limit in seconds; the search then reports a bound on layouts not simulated; 0: no limit")
       .type_name("SECONDS")
       .show_default();
-  verb.text("--svg", options->svg, "Draws time and memory of the layouts").type_name("FILE");
+  verb.text("--svg", options->svg, "Write time and memory of the layouts as SVG").type_name("FILE");
   verb.run([run_options, options] {
     require_one_process("search");
     const config::Resolved resolved = read_planned("search", *run_options, *options);
     if (options->time.cluster.empty())
-      throw base::UserError("search", "no cluster is named; give --cluster FILE, or set parallel.cluster");
+      throw base::UserError("search", "no cluster given; use --cluster FILE or set parallel.cluster");
     const auto devices =
         options->devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options->devices, "search", "--devices");
     if (devices.size() > 1) throw base::UserError("search", "--devices takes one number");
@@ -453,22 +445,22 @@ void add_search(Command& kintsugi) {
 }
 
 void add_scaling(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("scaling", "Simulates a run's layout on more and more devices of a cluster");
+  const Verb verb = kintsugi.add_verb("scaling", "Predicts how a run's layout scales on a cluster");
   const auto run_options = add_run_options(verb);
   const auto options = std::make_shared<PlanOptions>();
-  verb.text("--cluster", options->time.cluster, "The cluster's file; by default [parallel] cluster").type_name("FILE");
-  verb.text("--devices", options->devices, "Numbers of devices, as 8,64,512: as many replicas as these hold")
+  verb.text("--cluster", options->time.cluster, "Cluster file; default: [parallel] cluster").type_name("FILE");
+  verb.text("--devices", options->devices, "Numbers of devices, e.g. 8,64,512; each runs as many replicas as fit")
       .required()
       .type_name("N,...");
-  verb.text("--software", options->time.software, "What the run's software does otherwise than this program")
+  verb.text("--software", options->time.software, "A software profile: how the run's software differs from Kintsugi")
       .type_name("NAME");
   verb.text("--svg", options->svg, "Draws both ways of scaling").type_name("FILE");
-  verb.text("--times", options->time.times, "Writes a line for each number of devices, in seconds").type_name("FILE");
+  verb.text("--times", options->time.times, "Write a CSV row per number of devices, in seconds").type_name("FILE");
   verb.run([run_options, options] {
     require_one_process("scaling");
     const config::Resolved resolved = read_planned("scaling", *run_options, *options);
     if (options->time.cluster.empty())
-      throw base::UserError("scaling", "no cluster is named; give --cluster FILE, or set parallel.cluster");
+      throw base::UserError("scaling", "no cluster given; use --cluster FILE or set parallel.cluster");
     scale_up(resolved.settings, *options, numbers_of_devices(options->devices, "scaling", "--devices"));
   });
 }

@@ -142,7 +142,7 @@ std::vector<int64_t> numbers_of_devices(const std::string& text, std::string_vie
     const auto [after, error] = std::from_chars(at, end, number);
     const bool whole = error == std::errc{} && (after == end || *after == ',');
     if (!whole || number < 1 || number > 1'000'000 || numbers.size() == kMostNumbers)
-      throw base::UserError(verb, "{} {}: write numbers of devices from 1 to 1,000,000, as 8 or 8,64,512", option,
+      throw base::UserError(verb, "{} {}: write numbers of devices from 1 to 1,000,000, e.g. 8 or 8,64,512", option,
                             base::in_quotes(text, 60));
     numbers.push_back(number);
     if (after == end) break;

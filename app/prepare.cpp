@@ -36,7 +36,7 @@ void run(data::PrepareOptions options) {
   std::signal(SIGTERM, SIG_DFL);
   for (const std::string& note : result.notes) write_out("note         {}\n", note);
   if (result.empty_documents > 0) {
-    write_out("note         {} empty documents left out\n",
+    write_out("note         skipped {} empty documents\n",
               base::group_digits(static_cast<int64_t>(result.empty_documents)));
   }
   write_out("read         {} in {} file{}\n", base::format_bytes(result.bytes),
@@ -48,7 +48,7 @@ void run(data::PrepareOptions options) {
     write_out("validation   {}: {}\n", part_text(result.validation), (options.output / "validation.bin"));
   }
   if (result.split_by_position) {
-    write_out("note         the corpus is one document: its beginning is for training, its end for validation\n");
+    write_out("note         the corpus is one document: its end is the validation split\n");
   }
 }
 
@@ -79,39 +79,38 @@ tokenizer.json. Quotes keep the shell from expanding a pattern that is too long 
 
 void add_prepare(Command& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
-  const Verb verb = kintsugi.add_verb("prepare", "Turns text into token files to train on");
-  verb.texts("inputs", options->inputs,
-             "Files, folders (all files in them; hidden and binary ones are skipped), patterns and pipes; -: the "
-             "standard input")
+  const Verb verb = kintsugi.add_verb("prepare", "Tokenizes text into token files for training");
+  verb.texts(
+          "inputs", options->inputs,
+          "Files, folders (recursively, without hidden and binary files), glob patterns and pipes; -: standard input")
       .type_name("PATH")
       .required();
-  verb.text("-o,--output", options->output, "The folder for the token files; created if it does not exist")
+  verb.text("-o,--output", options->output, "Output folder; created if it does not exist")
       .type_name("FOLDER")
       .required();
   verb.text("-t,--tokenizer", options->tokenizer,
-            "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
-            "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists")
+            "bytes (257 ids), chars (one id per character of the corpus), bpe:N (train a byte-level BPE with N ids; "
+            "above 8 GiB on a sample), or the file or folder of an existing tokenizer")
       .type_name("NAME")
       .show_default();
-  verb.text("--field", options->field,
-            "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
+  verb.text("--field", options->field, "Read JSONL (in folders: *.jsonl, *.ndjson) and take the text from this field")
       .type_name("NAME");
   verb.integer("--skip-bad-lines", options->skip_bad_lines, {0, 1'000'000'000},
-               "With --field: pass over up to N lines that cannot be read")
+               "With --field: skip up to N invalid lines")
       .type_name("N");
   verb.text("--document-end", options->document_end,
-            "The token that ends each document, instead of the one that the tokenizer declares")
+            "The token appended to each document; default: the one that the tokenizer declares")
       .type_name("TOKEN");
-  verb.text("--document-begin", options->document_begin, "A token that begins each document").type_name("TOKEN");
+  verb.text("--document-begin", options->document_begin, "A token prepended to each document").type_name("TOKEN");
   verb.number("--validation", options->validation, {.min = 0, .max = 1, .below_max = true},
-              "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none")
+              "Fraction of documents for validation, drawn by --seed [0.1]; 0: none")
       .type_name("SHARE");
   verb.text("--validation-text", options->validation_text,
-            "A file, folder or pattern to take as validation text; left out of training")
+            "A file, folder or pattern of validation text, excluded from training")
       .type_name("PATH");
-  verb.integer("--seed", options->seed, kSeeds, "Chooses the validation documents").show_default();
+  verb.integer("--seed", options->seed, kSeeds, "Seed of the validation split").show_default();
   verb.integer("--threads", options->threads, {0, 4096}, "0: all cores").show_default();
-  verb.flag("--force", options->force, "Replace token files that are in the folder already");
+  verb.flag("--force", options->force, "Replace existing token files in the folder");
   verb.footer(kFooter);
   verb.run([options] {
     require_one_process("prepare");

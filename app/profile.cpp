@@ -92,14 +92,15 @@ void run(const ProfileVerbOptions& o) {
 }  // namespace
 
 void add_profile(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("profile", "Measures some steps: times of instructions, and who waits for whom");
+  const Verb verb =
+      kintsugi.add_verb("profile", "Profiles some steps: times of instructions, and which rank waits for which");
   const auto o = std::make_shared<ProfileVerbOptions>();
   o->run = add_run_options(verb);
   constexpr config::Integer kSteps = {1, 1'000'000}, kWarmUp = {0, 1'000'000};
   verb.integer("--steps", o->steps, kSteps, "Steps that are measured").show_default();
   verb.integer("--warm-up", o->warm_up, kWarmUp, "Steps before them").show_default();
-  verb.text("--trace", o->trace, "A file for a trace of the steps, which ui.perfetto.dev shows").type_name("FILE");
-  verb.text("--csv", o->csv, "A file for every instruction of every rank").type_name("FILE");
+  verb.text("--trace", o->trace, "Write a trace for ui.perfetto.dev").type_name("FILE");
+  verb.text("--csv", o->csv, "Write a CSV row per instruction and rank").type_name("FILE");
   verb.run([o] { run(*o); });
 }
 

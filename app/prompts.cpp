@@ -22,10 +22,10 @@ std::vector<std::string> lines_of(const std::string& path) {
     std::string& line = lines.emplace_back(text.substr(at, end - at));
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty())
-      throw base::UserError("generate", "\"{}\":{}: the line is empty, and each is a prompt", path, lines.size());
+      throw base::UserError("generate", "\"{}\":{}: empty prompt; write one prompt per line", path, lines.size());
     at = end + 1;
   }
-  if (lines.empty()) throw base::UserError("generate", "\"{}\" is empty; it has a prompt on each line", path);
+  if (lines.empty()) throw base::UserError("generate", "\"{}\" is empty; write one prompt per line", path);
   return lines;
 }
 
@@ -39,9 +39,9 @@ std::vector<std::string> given_texts(const PromptOptions& o) {
 std::string chat_of(const PromptOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
   const text::ChatTemplate& chat = text::chat_template(o.chat);
   if (!text::stop_token(tokenizer, chat))
-    throw base::UserError("generate",
-                          "--chat {}: the tokenizer has no token \"{}\", so the model was not trained on this format",
-                          o.chat, chat.stop);
+    throw base::UserError(
+        "generate", "--chat {}: the tokenizer has no token \"{}\", so the model was not trained with this template",
+        o.chat, chat.stop);
   std::vector<text::Message> messages;
   if (!o.system.empty()) messages.push_back({text::Role::system, o.system});
   messages.push_back({text::Role::user, prompt});
@@ -66,8 +66,8 @@ Prompt read_prompt(const PromptOptions& o, const std::string& given, const evalu
   for (const int32_t id : prompt.ids)
     if (id >= model.settings().model.vocab)
       throw base::UserError("generate",
-                            "the prompt has the id {}, but the model's table has {} rows: the tokenizer is "
-                            "that of another model",
+                            "the prompt contains token id {}, but the model's embedding has {} rows; the tokenizer "
+                            "belongs to a different model",
                             id, model.settings().model.vocab);
   // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
@@ -78,21 +78,21 @@ Prompt read_prompt(const PromptOptions& o, const std::string& given, const evalu
 }  // namespace
 
 void add_prompt_options(const Verb& verb, PromptOptions& o) {
-  const Option prompt = verb.any_text_each("--prompt", o.given, "The text to continue (may be given several times)");
+  const Option prompt = verb.any_text_each("--prompt", o.given, "Prompt to continue (repeatable)");
   const Option file = verb.text("--prompt-file", o.file, "The same from a file").excludes(prompt);
-  verb.text("--prompts-file", o.lines_file, "Several from a file, one on each line").excludes(prompt).excludes(file);
+  verb.text("--prompts-file", o.lines_file, "A file with one prompt per line").excludes(prompt).excludes(file);
   std::string chats;
   for (const text::ChatTemplate& chat : text::chat_templates())
     chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
   verb.text("--chat", o.chat,
-            fmt::format("The prompt is a turn of a chat, in the format {}; prints the answer", chats));
+            fmt::format("Treat the prompt as a user message of a chat with template {}; print the answer", chats));
   verb.any_text("--system", o.system, "With --chat: the system prompt");
 }
 
 void check_prompt_options(const PromptOptions& o) {
   if (!o.chat.empty()) text::chat_template(o.chat);
   if (o.chat.empty() && !o.system.empty())
-    throw base::UserError("generate", "--system needs --chat, the format of the model's chats");
+    throw base::UserError("generate", "--system needs --chat, the chat template");
 }
 
 std::vector<Prompt> read_prompts(const PromptOptions& o, const evaluate::CheckpointModel& model) {

@@ -51,8 +51,8 @@ void end_before_ranks_meet(int rank, const std::exception& error) {
 void require_one_process(const std::string& verb) {
   const launch::Process& process = launch::this_process();
   if (process.size == 1) return;
-  const base::UserError error(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
-                              process.size);
+  const base::UserError error(
+      verb, "this verb runs in one process, but {} were started; start it without mpirun or srun", process.size);
   if (process.attached) end_before_ranks_meet(process.rank, error);  // others may wait within MPI
   throw error;
 }

@@ -60,8 +60,8 @@ void run(const ReportOptions& options) {
 void add_report(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("report", "Writes an HTML page about runs: curves, settings, layout, memory");
   const auto options = std::make_shared<ReportOptions>();
-  verb.texts("runs", options->runs, "Folders of runs, laid over each other").required();
-  verb.text("-o,--output", options->output, "The file to write, by default report.html in the folder of the first run")
+  verb.texts("runs", options->runs, "Folders of runs, compared on one page").required();
+  verb.text("-o,--output", options->output, "Output file; default: report.html in the folder of the first run")
       .type_name("FILE");
   verb.run([options] {
     require_one_process("report");

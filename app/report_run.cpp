@@ -63,8 +63,7 @@ std::string schedule_in_words(const plan::Schedule& schedule, const plan::Timeli
   std::vector<std::string> bubbles;
   for (int s = 0; s < schedule.stages; ++s) bubbles.push_back(fmt::format("{:.1f}%", 100 * plan::bubble(timeline, s)));
   return fmt::format(
-      "Each task is as long as its arithmetic, and communication is free. The bubble of each stage, its idle over its "
-      "busy time: {}.",
+      "Durations are proportional to FLOPs, without communication. Bubble of each stage (idle over busy time): {}.",
       fmt::join(bubbles, ", "));
 }
 
@@ -156,11 +155,11 @@ ReadRun read_report_run(const fs::path& folder) {
   const fs::path config = folder / checkpoint::kConfigFile, metrics = folder / "metrics.jsonl";
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    throw base::UserError("report", "there is no folder \"{}\"; name the folder of a run, [train] folder",
+    throw base::UserError("report", "folder \"{}\" not found; name the folder of a run ([train] folder)",
                           folder.string());
   if (!fs::exists(config, error))
     throw base::UserError("report",
-                          "\"{}\" is not a run: it has no config.toml; name the folder of a run, [train] folder",
+                          "\"{}\" is not a run: config.toml is missing; name the folder of a run ([train] folder)",
                           folder.string());
   config::Settings settings = config::load_saved(config, models::catalog()).settings;
   ReadRun read = {.run = {.name = (folder / "").lexically_normal().parent_path().string(),
@@ -176,12 +175,10 @@ ReadRun read_report_run(const fs::path& folder) {
   settings.train.folder = folder.string();  // it may have been moved
   read.files = train::files_of(settings);
   if (!fs::exists(metrics, error))
-    throw base::UserError("report", "\"{}\" does not exist; there is nothing to show until the run has done a step",
-                          metrics.string());
+    throw base::UserError("report", "\"{}\" does not exist; the run has not completed a step yet", metrics.string());
   read.run.metrics = report::read_metrics(metrics);
   if (read.run.metrics.num_steps == 0)
-    throw base::UserError("report", "\"{}\" has no step: {}; there is nothing to show until the run has done one",
-                          metrics.string(),
+    throw base::UserError("report", "\"{}\" has no step: {}; the run has not completed a step yet", metrics.string(),
                           read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
   read_measured(folder / train::kProfileFile, read.run);
   read_end_of(folder, read.run);

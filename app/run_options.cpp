@@ -29,8 +29,8 @@ namespace kintsugi::app {
 std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
   auto options = std::make_shared<RunOptions>();
   verb.text("run.toml", options->path,
-            "The configuration of the run; a folder: the one that is saved there, or its config.json");
-  verb.any_texts("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
+            "The configuration file of the run, or a folder with config.toml or config.json");
+  verb.any_texts("--set", options->sets, "Override keys of the file, e.g. --set train.steps=100 model.layers=2")
       .type_name("SECTION.KEY=VALUE");
   verb.integer(
       "--ranks",
@@ -39,9 +39,9 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
         options->ranks = true;
       },
       {1, range_of("parallel.ranks").max}, "Number of ranks: [parallel] ranks");
-  verb.page("--keys", keys_page, "Prints the keys of run.toml: all, those of a section, or one (train.steps)");
-  verb.footer("Sections of run.toml, whose keys `--keys NAME` prints:\n  " + fold(sections_in_words(), kColumns, 2) +
-              "\n");
+  verb.page("--keys", keys_page, "Print the keys of run.toml: all, those of a section, or one (train.steps)");
+  verb.footer("Sections of run.toml; `--keys NAME` prints the keys of one:\n  " +
+              fold(sections_in_words(), kColumns, 2) + "\n");
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.when_read([options] {
     if (!options->path.empty()) return;
@@ -98,7 +98,8 @@ config::Resolved read_run(const RunOptions& given, RunsOn machine) {
   RunOptions options = given;
   std::error_code error;
   if (options.path.empty() && std::filesystem::exists("run.toml", error)) options.path = "run.toml";
-  if (options.path.empty()) throw base::UserError("kintsugi", "no configuration given, and no run.toml in this folder");
+  if (options.path.empty())
+    throw base::UserError("kintsugi", "no configuration given, and no run.toml in the working directory");
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = launch::launched();

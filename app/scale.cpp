@@ -161,7 +161,7 @@ void run(const ScaleOptions& o) {
   if (cluster && cluster->devices() < ranks.back())
     throw base::UserError("scale", "--on {}: {} has {} devices", ranks.back(), file, cluster->devices());
   if (ranks.back() * s.parallel.threads > base::usable_cores())
-    write_err("warning: {} ranks of {} thread{} share {} core{}: steps take as much longer\n", ranks.back(),
+    write_err("warning: {} ranks of {} thread{} oversubscribe {} core{}; steps are slower accordingly\n", ranks.back(),
               s.parallel.threads, s.parallel.threads == 1 ? "" : "s", base::usable_cores(),
               base::usable_cores() == 1 ? "" : "s");
   const std::vector<Study> studies = studies_of(s, ranks, o, cluster);
@@ -175,18 +175,19 @@ void run(const ScaleOptions& o) {
 }  // namespace
 
 void add_scale(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("scale", "Measures steps on more and more ranks, next to simulated ones");
+  const Verb verb =
+      kintsugi.add_verb("scale", "Measures how a run scales with ranks, and compares with the simulation");
   const auto o = std::make_shared<ScaleOptions>();
   o->run = add_run_options(verb);
-  verb.text("--on", o->ranks, "Numbers of ranks, as 1,2,4: as many replicas of the run's layout as these hold")
+  verb.text("--on", o->ranks, "Numbers of ranks, e.g. 1,2,4; each runs as many replicas as fit")
       .type_name("N,...")
       .required();
-  verb.integer("--steps", o->steps, {1, 1'000'000}, "Steps that are measured of each").show_default();
+  verb.integer("--steps", o->steps, {1, 1'000'000}, "Number of measured steps for each").show_default();
   verb.integer("--warm-up", o->warm_up, {0, 1'000'000}, "Steps before them").show_default();
-  verb.text("--cluster", o->cluster, "The machine, as kintsugi bench writes it; by default [parallel] cluster")
+  verb.text("--cluster", o->cluster, "Cluster file of this machine, from kintsugi bench; default: [parallel] cluster")
       .type_name("FILE");
-  verb.text("--svg", o->svg, "Draws simulated curves and measured rings").type_name("FILE");
-  verb.text("--csv", o->csv, "Writes a line for each measurement, in seconds").type_name("FILE");
+  verb.text("--svg", o->svg, "Write simulated curves and measured points as SVG").type_name("FILE");
+  verb.text("--csv", o->csv, "Write a CSV row per measurement, in seconds").type_name("FILE");
   verb.run([o] { run(*o); });
 }
 

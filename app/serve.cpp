@@ -121,7 +121,7 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
                             "on the processor, --set parallel.device=cpu",
                             model.settings().parallel.device);
     if (context > model.settings().model.context)
-      throw base::UserError("serve", "--context {} is more than the model's {} positions", context,
+      throw base::UserError("serve", "--context {} exceeds the model's {} positions", context,
                             model.settings().model.context);
     const int64_t slots = num_slots(o, model.settings(), context);
     graphs = models::build_serving(model.settings(), slots, std::max(kRows, slots), context);
@@ -169,28 +169,29 @@ void serve_model(const ServeOptions& o) {
 
 void add_serve(Command& kintsugi) {
   constexpr int64_t kMost = 1'000'000'000;
-  const Verb verb = kintsugi.add_verb("serve", "Answers requests over HTTP in the form of the OpenAI API");
+  const Verb verb = kintsugi.add_verb("serve", "Serves a model over HTTP with an OpenAI-compatible API");
   const auto o = std::make_shared<ServeOptions>();
   o->model = add_model_options(verb);
   verb.text("--host", o->host, "The address to listen on").show_default();
-  verb.integer("--port", o->port, {0, 65535}, "The port; 0: any that is free").show_default();
-  verb.text("--name", o->name, "The model's name in requests; that of its folder if not given");
+  verb.integer("--port", o->port, {0, 65535}, "Port; 0: any free port").show_default();
+  verb.text("--name", o->name, "Model name in requests; default: the folder's name");
   std::string chats;
   for (const text::ChatTemplate& chat : text::chat_templates())
     chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
-  verb.text("--chat", o->chat, fmt::format("The format of the model's chats: {}", chats));
-  verb.text("--key-file", o->key_file, "A file with the key that clients must give; none if not given");
+  verb.text("--chat", o->chat, fmt::format("Chat template: {}", chats));
+  verb.text("--key-file", o->key_file, "A file with the API key that clients must send; default: none");
   verb.integer("--context", o->context, {1, kMost},
-               "Tokens of a text, its prompt included; the model's positions if not given");
+               "Maximum tokens per text, including its prompt; default: the model's positions");
   verb.integer("--slots", o->slots, {1, 4096},
-               "Texts that are generated at the same time; 8 if not given, fewer where their caches exceed 4 GiB");
-  verb.integer("--queue", o->queue, {1, kMost}, "Texts that may wait; more are refused with status 429").show_default();
+               "Number of texts generated concurrently; default: 8, fewer if their caches exceed 4 GiB");
+  verb.integer("--queue", o->queue, {1, kMost}, "Maximum number of queued texts; further ones get status 429")
+      .show_default();
   verb.integer("--max-body", o->body, {1, kMost}, "Bytes of a request's body").show_default();
   verb.integer("--connections", o->connections, {1, 4096},
-               "Requests that are answered at the same time; more are refused with status 429")
+               "Maximum number of concurrent requests; further ones get status 429")
       .show_default();
   verb.integer("--client-limit", o->client, {1, 3600},
-               "Seconds for a client to send a part of a request, or to take one")
+               "Timeout in seconds for sending a request or receiving a part of a response")
       .show_default();
   verb.integer("--time-limit", o->time_limit, {1, kMost}, "Seconds for a request").show_default();
   verb.run([o] {

@@ -13,18 +13,18 @@
 namespace kintsugi::app {
 
 void add_show(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("show", "Prints what a token file, a checkpoint or a run.toml holds");
+  const Verb verb = kintsugi.add_verb("show", "Prints the contents of a token file, checkpoint, run or run.toml");
   struct Options {
     std::string path, labels;
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
   verb.text("path", options->path,
-            "A token file (with or without .bin), a file of images, a checkpoint, a run's folder, a folder with "
-            "model.safetensors, or a run.toml")
+            "A token file (with or without .bin), image file, checkpoint, run folder, folder with model.safetensors, "
+            "or run.toml")
       .required();
-  verb.flag("--verify", options->verify, "Check every byte of a checkpoint");
-  verb.text("--labels", options->labels, "The labels of images that are in a file of their own");
+  verb.flag("--verify", options->verify, "Verify the checksums of a checkpoint");
+  verb.text("--labels", options->labels, "A separate file with the labels of the images");
   verb.run([options] {
     require_one_process("show");
     const std::filesystem::path path = options->path, index = data::with_suffix(data::token_prefix(path), ".idx");

@@ -86,7 +86,7 @@ void print_status(const fs::path& path) {
                       .count()) -
                attempts.front().began));
     add("goodput",
-        fmt::format("{:.0f}% of {} went into steps that count",
+        fmt::format("{:.0f}% of {} was spent in steps that were kept",
                     std::min(100.0, 100 * sum_of(run.metrics->measure("seconds")) / all), base::format_duration(all)));
   }
   if (!over && !quiet && step > 0) {
@@ -102,9 +102,9 @@ void print_status(const fs::path& path) {
 }  // namespace
 
 void add_status(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("status", "Prints how far a run has come, from its folder");
+  const Verb verb = kintsugi.add_verb("status", "Prints the progress of a run from its folder");
   const auto folder = std::make_shared<fs::path>();
-  verb.text("run", *folder, "The folder of a run, [train] folder").required();
+  verb.text("run", *folder, "The folder of a run ([train] folder)").required();
   verb.run([folder] { print_status(*folder); });
 }
 

@@ -45,7 +45,7 @@ class SweepRun {
 
   void run() {
     base::make_folders(folder_ / "runs");
-    const base::FileLock lock(folder_ / ".lock", fmt::format("[sweep] another process works in {}", folder_.string()));
+    const base::FileLock lock(folder_ / ".lock", fmt::format("[sweep] another process is using {}", folder_.string()));
     if (auto begun = sweep::read_sweep(folder_, sweep_)) sweep_ = std::move(*begun);
     save();
     jobs::Pool pool;
@@ -167,7 +167,7 @@ class SweepRun {
         trial.failed = fmt::format("{} is not finite", sweep_.measure);
         say(name + ": " + trial.failed);
       } else if (stops_ == 0) {
-        fail(trial, name, "it ended before its last step");
+        fail(trial, name, "ended before its last step");
       }
     } else if (stops_ == 0) {
       const std::vector<std::string> lines = jobs::error_lines_of(log_of(event.id));
@@ -263,7 +263,7 @@ class SweepRun {
 void add_sweep(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("sweep", "Trains many runs with different settings and compares them");
   const auto path = std::make_shared<fs::path>();
-  verb.text("file", *path, "The sweep: which keys vary, how, and how many ranks there are").required();
+  verb.text("file", *path, "The sweep file: which keys vary, how, and the number of ranks").required();
   verb.run([path] {
     require_one_process("sweep");
     constexpr base::MostBytes kMost = {size_t{4} << 20, "a sweep"};

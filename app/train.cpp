@@ -86,13 +86,13 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
   } else {
     std::string sets;
     for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + shell_word(set);
-    write_out("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step,
+    write_out("stopped after step {} ({}); continue with: kintsugi train {} --resume{}\n", outcome.step,
               name_of(outcome.reason), shell_word(options.path), sets);
   }
 }
 
 void add_train(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("train", "Trains a model as run.toml says, or resumes a run");
+  const Verb verb = kintsugi.add_verb("train", "Trains a model, or resumes a run");
   const auto options = add_run_options(verb);
   const auto o = std::make_shared<TrainRunOptions>();
   // `--resume run.toml`: a word that is not auto is the configuration.
@@ -103,10 +103,11 @@ void add_train(Command& kintsugi) {
         o->resume = word == "auto" ? train::Resume::if_any : train::Resume::yes;
         if (word != "auto") *resumed = word;
       },
-      "[auto]", "Resume from the newest complete checkpoint of train.folder; auto: if there is a run, else begin it");
+      "[auto]",
+      "Resume from the newest complete checkpoint of train.folder; auto: resume if there is a run, otherwise start "
+      "one");
   verb.word("--layout", o->layout, {{"given", kFastestLayout}},
-            "given: as the run says; auto: the fastest that a search finds for the ranks at hand, on the machine that "
-            "[parallel] cluster describes")
+            "given: as configured; auto: search for the fastest layout of the available ranks on [parallel] cluster")
       .show_default();
   verb.integer("--stop-at", o->stop_at, range_of("train.steps"),
                "Stop after this step as at a time limit: evaluate and save; --resume continues");

@@ -174,7 +174,7 @@ void TrainTerminal::tick() {
 void TrainTerminal::show_long(double now, double asked) {
   if (starting_ || now_.empty()) return;
   if (asked > 0 && now - asked > 0.5 && !told_) {
-    progress_.update("stopping: this step is finished and saved first; Ctrl-C again ends at once", true);
+    progress_.update("stopping after this step and a checkpoint; press Ctrl-C again to stop immediately", true);
     told_ = true;
   }
   if (now - since_ <= kLong) return;

@@ -73,9 +73,9 @@ void run_watch(const WatchOptions& o) {
 }  // namespace
 
 void add_watch(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("watch", "Shows a run in the terminal while it is under way");
+  const Verb verb = kintsugi.add_verb("watch", "Shows the progress of a run in the terminal");
   const auto o = std::make_shared<WatchOptions>();
-  verb.text("run", o->folder, "The folder of a run, [train] folder").required();
+  verb.text("run", o->folder, "The folder of a run ([train] folder)").required();
   verb.flag("--plain", o->plain, "ASCII, without colours");
   verb.flag("--once", o->once, "Print what there is now, and end; so does a pipe");
   verb.footer("q or Ctrl-C ends. NO_COLOR in the environment leaves colours out.");

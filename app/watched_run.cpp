@@ -41,11 +41,11 @@ std::string ranks_in_words(const config::Parallel& p) {
 WatchedFolder::WatchedFolder(fs::path folder) : folder_(std::move(folder)), metrics_(folder_ / "metrics.jsonl") {
   std::error_code error;
   if (!fs::is_directory(folder_, error))
-    throw base::UserError("watch", "there is no folder \"{}\"; name the folder of a run, [train] folder",
+    throw base::UserError("watch", "folder \"{}\" not found; name the folder of a run ([train] folder)",
                           folder_.string());
   if (!fs::exists(folder_ / checkpoint::kConfigFile, error))
     throw base::UserError("watch",
-                          "\"{}\" is not a run: it has no config.toml; name the folder of a run, [train] folder",
+                          "\"{}\" is not a run: config.toml is missing; name the folder of a run ([train] folder)",
                           folder_.string());
   read_settings();
   metrics_.read();
