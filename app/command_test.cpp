@@ -69,10 +69,10 @@ void expect_error(std::vector<std::string> args, int code, std::string_view text
 TEST(Command, Errors) {
   EXPECT_EQ(run({"fail", "not"}).code, 0);
   expect_error({"fail", "user"}, 1, "[place] bad\\nthing");
-  expect_error({"fail", "internal"}, 2, "[place] internal error: lost; this is a bug in kintsugi");
+  expect_error({"fail", "internal"}, 2, "[place] internal error: lost; this is a bug in Kintsugi");
   expect_error({"fail", "memory"}, 1,
                "[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less");
-  expect_error({"fail", "logic"}, 2, "vector; this is a bug in kintsugi");
+  expect_error({"fail", "logic"}, 2, "vector; this is a bug in Kintsugi");
   expect_error({"fail", "system"}, 1, "[system] thread: Too many open files");
   expect_error({"fail", "file"}, 1, "[file] \"/nowhere/at all\": No such file or directory");
 }
@@ -127,7 +127,7 @@ TEST(Command, Keys) {
   const std::string one = run({"check", "--keys", "train.warmup_steps"}).out;
   EXPECT_EQ(one,
             "train.warmup_steps\n"
-            "  what it is            steps over which the learning rate rises from 0\n"
+            "  what it is            steps of linear warm-up from 0\n"
             "  allowed               an integer from 0 to 1,000,000,000,000\n"
             "  default               a hundredth of steps, or of decay_steps where that is\n"
             "                        less\n"
@@ -182,7 +182,7 @@ TEST(RunOptions, FileAndSetsInAnyOrder) {
 }
 
 TEST(RunOptions, Errors) {
-  expect_error({"check"}, 1, "[kintsugi] no configuration given, and no run.toml in this folder");
+  expect_error({"check"}, 1, "[kintsugi] no configuration given, and no run.toml in the working directory");
   expect_error({"check", "/nowhere.toml"}, 1, "[file] cannot open \"/nowhere.toml\": No such file or directory");
   expect_error({"check", "/dev/null", "--set", "train.stpes=3"}, 1,
                "[config] --set: unknown key train.stpes; did you mean steps?");

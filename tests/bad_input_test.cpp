@@ -191,7 +191,7 @@ TEST_F(BadInput, Tokenizers) {
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   train();
   expect_error("evaluate run --data chars/validation",
-               "error: [evaluate] \"chars/validation\" was made with a different tokenizer than "
+               "error: [evaluate] \"chars/validation\" was prepared with a different tokenizer than "
                "\"run/step_00000003\"; prepare it with "
                "--tokenizer run/step_00000003/tokenizer.json\n");
   // Only the fingerprint is left to tell.
@@ -200,7 +200,7 @@ TEST_F(BadInput, Tokenizers) {
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   fs::copy_file(folder / "corpus/tokenizer.json", folder / "chars/tokenizer.json");
   expect_config_error("data.validation=chars/validation",
-                      "error: [data] \"chars/validation\" was made with a different tokenizer than "
+                      "error: [data] \"chars/validation\" was prepared with a different tokenizer than "
                       "\"chars/tokenizer.json\" next to it; prepare it again\n");
   fs::remove(folder / "corpus/train.json");
   fs::remove(folder / "corpus/validation.json");
@@ -364,7 +364,7 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
     EXPECT_EQ(
         ended.out,
         "checkpoint run/step_" + padded + "\nstopped after step " + step +
-            " (signal); go on with: kintsugi train run.toml --resume --set train.steps=1000000 checkpoint.every=0\n");
+            " (signal); continue with: kintsugi train run.toml --resume --set train.steps=1000000 checkpoint.every=0\n");
     const Ended resumed = kintsugi("train run.toml --resume --set train.steps=" + std::to_string(lines() + 1));
     EXPECT_EQ(resumed.code, 0);
     EXPECT_NE(resumed.err.find("resumed at step " + step + " from run/step_" + padded + "\n"), std::string::npos)

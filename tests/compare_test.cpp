@@ -264,9 +264,9 @@ TEST_F(CompareCommand, ADifferenceIsExitCode1) {
 
 TEST_F(CompareCommand, Errors) {
   expect_error("compare run.toml --ranks 2",
-               "error: [compare] [data] train is not given; name a token file, or compare on --random tokens");
+               "error: [compare] [data] train is not set; set it, or use --random tokens");
   expect_error("compare run.toml --ranks 2 --random --set model.vocab=0",
-               "error: [compare] --random opens no data, from which model.vocab would follow; --set model.vocab=N");
+               "error: [compare] --random reads no data, from which model.vocab would be derived; give it with --set model.vocab=N");
   expect_error(
       "compare run.toml --random",
       "error: [compare] the plan has one rank, and would be compared with itself; --ranks N or [parallel] says "

@@ -222,7 +222,7 @@ TEST_F(Exchange, ErrorsSayWhatIsMissing) {
             "error: [import] \"stories\" is not empty; name a folder that is empty or does not exist\n");
   EXPECT_EQ(error("export stories new --dtype fp8"), "error: [export] --dtype fp8 is not fp32, bf16 or fp16\n");
   EXPECT_EQ(error("export stories new --shard-size 5"),
-            "error: [export] --shard-size 5 is not a size; write it as 5GB or 512 MiB\n");
+            "error: [export] --shard-size 5 is not a size; write e.g. 5GB or 512MiB\n");
   fs::copy(fs::path(__FILE__).parent_path() / "families/llama", folder / "small");
   fs::copy(folder / "stories/tokenizer.model", folder / "small/tokenizer.model");
   EXPECT_EQ(error("generate small --prompt Once"),

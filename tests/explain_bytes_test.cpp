@@ -154,7 +154,7 @@ TEST_F(ExplainBytes, OfSeveralRanks) {
 
 TEST_F(ExplainBytes, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of("--bytes --pass memory"),
-            "error: [explain] --bytes is a page of its own, without --pass and --svg\n");
+            "error: [explain] --bytes cannot be combined with --pass or --svg\n");
   EXPECT_EQ(error_of("--steps 2"), "error: [kintsugi explain] --steps requires --bytes; see kintsugi explain --help\n");
   EXPECT_EQ(error_of("--bytes --steps -1"), "error: [explain] --steps -1 is not an integer from 0 to 1,000,000\n");
   EXPECT_EQ(error_of("--bytes --csv run.toml"),

@@ -205,10 +205,10 @@ TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
   std::ofstream(trained_->path() / "gap.txt") << "Line 1\n\nLine 2\n";
   std::ofstream(trained_->path() / "none.txt") << "";
   expect_error("generate run --prompts-file gap.txt",
-               "[generate] \"gap.txt\":2: the line is empty, and each is a prompt");
+               "[generate] \"gap.txt\":2: empty prompt; write one prompt per line");
   expect_error("generate run --prompts-file none.txt --ranks 2",
-               "[generate] \"none.txt\" is empty; it has a prompt on each line");
-  expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids, the file of the ids to evaluate, or --task");
+               "[generate] \"none.txt\" is empty; write one prompt per line");
+  expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids FILE or --task TASK");
   expect_error("generate run --set parallel.context=2",
                "[generate] parallel.context = 2 splits the tokens of a text, of which generation makes one at a time; "
                "leave it out, and split weights and caches by parallel.tensor or parallel.pipe");

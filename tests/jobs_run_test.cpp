@@ -80,7 +80,7 @@ TEST_F(Jobs, ARankThatIsKilledIsStartedAgain) {
   ::kill(child, SIGKILL);
   const Ended ended = process.wait();
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; starting again from step "), std::string::npos)
+  EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; restarting from step "), std::string::npos)
       << ended.err;
   EXPECT_NE(ended.err.find("launch: finished: 1,000 steps, in 2 attempts"), std::string::npos) << ended.err;
   EXPECT_EQ(numbers("run"), numbers("whole"));
@@ -112,7 +112,7 @@ TEST_F(Jobs, TwoAttemptsWithoutProgressAreTheLast) {
   const Ended ended = run("launch run.toml --with false");
   EXPECT_EQ(ended.code, 93) << ended.err;
   EXPECT_NE(ended.err.find("error: [launch] two attempts in a row ended without a new checkpoint, at step 0; the last: "
-                           "the ranks ended: code 1; the run is not started again by itself\n"),
+                           "the ranks ended: code 1; the run is not restarted automatically\n"),
             std::string::npos)
       << ended.err;
   EXPECT_EQ(std::ranges::count(attempts(), '\n'), 5) << attempts();  // of which the last says that it was given up
@@ -125,7 +125,7 @@ TEST_F(Jobs, AnErrorThatWouldRecurIsNotTriedAgain) {
   EXPECT_NE(ended.err.find("error: [launch] an error of the run: error: [tokens] there is no token file "),
             std::string::npos)
       << ended.err;
-  EXPECT_NE(ended.err.find("; this would happen again, so the run is not started again\n"), std::string::npos)
+  EXPECT_NE(ended.err.find("; this error would recur, so the run is not restarted\n"), std::string::npos)
       << ended.err;
 }
 
@@ -142,10 +142,9 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
             "(days) or 2h\n");
   EXPECT_EQ(
       error("--site slurm --submit", "PATH=/nowhere"),
-      "error: [job] --submit: sbatch is not found, so jobs cannot be submitted to a Slurm cluster from here; without "
-      "--submit the script is written\n");
+      "error: [job] --submit: sbatch not found, so jobs cannot be submitted to a Slurm cluster from this host; leave --submit out to write the script only\n");
   EXPECT_EQ(run("launch run.toml --with 'no_such_launcher -n 4'").err,
-            "error: [launch] --with: no_such_launcher is not found; in a container, is it bound into it?\n");
+            "error: [launch] --with: no_such_launcher not found; in a container, bind it from the host\n");
   EXPECT_EQ(error("--site slurm --output run.toml").rfind("error: [job] --output", 0), 0u);
   std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\nqueue = \"y\"\n";
   EXPECT_EQ(error("--site my.toml"),
@@ -171,7 +170,7 @@ TEST_F(Jobs, AVerbOfOneProcessEndsWithItsError) {
     EXPECT_EQ(ended.code, 1) << launcher;
     EXPECT_EQ(ended.signal, 0) << launcher;
     EXPECT_EQ(ended.err,
-              "error: [check] it runs in one process, and 2 were started; start it without mpirun or srun\n");
+              "error: [check] this verb runs in one process, but 2 were started; start it without mpirun or srun\n");
   }
 }
 

@@ -47,7 +47,7 @@ TEST_F(LimitsOfGeneration, CachesAreAsLongAsTheTexts) {
   EXPECT_EQ(longer.code, 0) << longer.err;
   const Ended wrong = run("generate run --prompt some --context 90000001");
   EXPECT_EQ(wrong.code, 1);
-  EXPECT_NE(wrong.err.find("error: [generate] --context 90000001 is more than the model's 90000000 positions\n"),
+  EXPECT_NE(wrong.err.find("error: [generate] --context 90000001 exceeds the model's 90000000 positions\n"),
             std::string::npos)
       << wrong.err;
 }

@@ -254,7 +254,7 @@ TEST_F(PlanCluster, MoreDevices) {
             "error: [plan] --devices 3: a replica of the run's layout takes 2 devices; write a multiple\n");
   EXPECT_EQ(error_of("--devices 64"), "error: [plan] --devices 64: cluster.toml has 32: 16 nodes of 2\n");
   EXPECT_EQ(error_of("--devices 8,x"),
-            "error: [plan] --devices \"8,x\": write numbers of devices from 1 to 1,000,000, as 8 or 8,64,512\n");
+            "error: [plan] --devices \"8,x\": write numbers of devices from 1 to 1,000,000, e.g. 8 or 8,64,512\n");
   EXPECT_EQ(error_of("--devices 8,16 --search"), "error: [plan] --search takes one number of --devices\n");
   EXPECT_EQ(error_of("--devices 8,16 --stage 0"),
             "error: [plan] --devices without --search takes no --stage: plan one number of devices with --stage\n");

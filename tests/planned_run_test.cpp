@@ -57,25 +57,25 @@ TEST_F(PlannedRun, TakesTheFastestLayout) {
 TEST_F(PlannedRun, SaysWhatItLacks) {
   EXPECT_EQ(
       error_of("train run.toml --layout auto"),
-      "error: [train] --layout auto goes by [parallel] cluster, a file that describes the machine; kintsugi bench "
+      "error: [train] --layout auto needs [parallel] cluster, a file that describes the machine; kintsugi bench "
       "machine --into machine.toml writes one\n");
   EXPECT_EQ(error_of("train run.toml --layout auto --ranks 4 --set parallel.cluster=machine.toml"),
             "error: [train] --layout auto: 4 ranks, and machine.toml has 2 devices\n");
   EXPECT_EQ(error_of("bench products run.toml --ranks 4 --set parallel.threads=1 --into machine.toml"),
-            "error: [bench] 4 ranks, and machine.toml has 2 devices; make it for as many: kintsugi bench machine "
+            "error: [bench] 4 ranks, and machine.toml has 2 devices; describe as many: kintsugi bench machine "
             "--ranks 4\n");
   EXPECT_EQ(error_of("bench products run.toml --set parallel.threads=2 --into machine.toml"),
             "error: [bench] the ranks of the run have 2 threads, and a device of machine.toml has 1: --set "
             "parallel.threads=1\n");
   EXPECT_EQ(error_of("bench collectives --into none.toml"),
-            "error: [bench] --into none.toml: there is no such file; make it first: kintsugi bench machine --into "
+            "error: [bench] --into none.toml: file not found; create it first: kintsugi bench machine --into "
             "none.toml\n");
   EXPECT_EQ(error_of("bench collectives --into /dev/null"),
-            "error: [bench] --into /dev/null: it is read and written again, which takes a regular file\n");
+            "error: [bench] --into /dev/null: not a regular file; the file is read and then replaced\n");
   EXPECT_EQ(error_of("bench collectives --ranks 1"),
-            "error: [bench] a rank alone has nobody to communicate with; --ranks 2\n");
+            "error: [bench] a single rank has no peer to communicate with; use --ranks 2\n");
   EXPECT_EQ(error_of("bench collectives --sizes 64K"),
-            "error: [bench] --sizes \"64K\": write sizes up to 4 GiB, as 1KiB 64KiB 1MiB\n");
+            "error: [bench] --sizes \"64K\": write sizes up to 4 GiB, e.g. 1KiB 64KiB 1MiB\n");
   EXPECT_EQ(error_of("scale run.toml --on 1,3 --set parallel.tensor=2"),
             "error: [scale] --on 1: a replica of the run's layout takes 2 ranks; write a multiple\n");
   EXPECT_EQ(error_of("scale run.toml --on 1,4 --cluster machine.toml"),

@@ -177,9 +177,9 @@ TEST_P(RanksUnderOneMpi, AreStartedByOneCommand) {
 TEST_P(RanksThatAreProcesses, EndWhenOneRunsInOneProcess) {
   expect_failure(
       launch_two(arguments("run", "data=2"), "check run.toml"),
-      "error: rank 1: [check] it runs in one process, and 2 were started; start it without mpirun or srun\n");
+      "error: rank 1: [check] this verb runs in one process, but 2 were started; start it without mpirun or srun\n");
   expect_failure(launch(2, "show corpus/train"),
-                 "error: [show] it runs in one process, and 2 were started; start it without mpirun or srun\n");
+                 "error: [show] this verb runs in one process, but 2 were started; start it without mpirun or srun\n");
 }
 
 TEST_P(RanksThatAreProcesses, EndWhenOneIsAnotherProgram) {
@@ -286,7 +286,7 @@ TEST_P(RanksUnderOneMpi, OneIsAskedToStop) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   const int64_t step = steps("run");
   EXPECT_EQ(ended.out, fmt::format("checkpoint run/step_{0:08}\nstopped after step {0} "
-                                   "(signal); go on with: kintsugi train run.toml --resume --set train.folder=run {1} "
+                                   "(signal); continue with: kintsugi train run.toml --resume --set train.folder=run {1} "
                                    "parallel.data=2\n",
                                    step, kEndless));
   const std::string sets = fmt::format("train.steps={} --resume --set", step + 1);

@@ -100,7 +100,7 @@ TEST_F(Ranks, StoppedAndResumed) {
     ASSERT_LT(step, 200);
     EXPECT_EQ(
         ended.out,
-        fmt::format("{2}checkpoint parts/step_{0:08}\nstopped after step {0} (signal); go on with: kintsugi train "
+        fmt::format("{2}checkpoint parts/step_{0:08}\nstopped after step {0} (signal); continue with: kintsugi train "
                     "run.toml --resume --set train.folder=parts {1} parallel.data=2 parallel.tensor=2 "
                     "parallel.zero=2\n",
                     step, sets, ended.out.substr(0, ended.out.find("checkpoint "))));

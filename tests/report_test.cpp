@@ -134,25 +134,23 @@ TEST_F(ReportVerb, BadInputIsOneLine) {
                            "\n";
   make_run("run", line);
   fs::create_directory(folder / "empty");
-  expect_error("nowhere", "[report] there is no folder \"nowhere\"; name the folder of a run, [train] folder");
-  expect_error("run.toml", "[report] there is no folder \"run.toml\"; name the folder of a run, [train] folder");
+  expect_error("nowhere", "[report] folder \"nowhere\" not found; name the folder of a run ([train] folder)");
+  expect_error("run.toml", "[report] folder \"run.toml\" not found; name the folder of a run ([train] folder)");
   expect_error("run empty",
-               "[report] \"empty\" is not a run: it has no config.toml; name the folder of a run, [train] folder");
+               "[report] \"empty\" is not a run: config.toml is missing; name the folder of a run ([train] folder)");
   expect_error("run -o no/where.html", "[file] cannot write \"no/where.html\": No such file or directory");
   expect_error("run -o /dev/full", "[file] cannot write \"/dev/full\": No space left on device");
   expect_error("run -o run", "[file] cannot write \"run\": Is a directory");
   make_run("none", "");
   expect_error("run none",
-               "[report] \"none/metrics.jsonl\" has no step: it is empty; there is nothing to show until the "
-               "run has done one");
+               "[report] \"none/metrics.jsonl\" has no step: it is empty; the run has not completed a step yet");
   fs::remove(folder / "none/metrics.jsonl");
   expect_error("none",
-               "[report] \"none/metrics.jsonl\" does not exist; there is nothing to show until the run has done a "
-               "step");
+               "[report] \"none/metrics.jsonl\" does not exist; the run has not completed a step yet");
   make_run("torn", "{\"step\":1,\"lo");
   expect_error("torn",
                "[report] \"torn/metrics.jsonl\" has no step: line 1 is incomplete: not an object with a step; "
-               "there is nothing to show until the run has done one");
+               "the run has not completed a step yet");
   std::ofstream(folder / "torn/config.toml") << "[model]\nlayers = \"two\"\n";
   EXPECT_TRUE(has(report("torn").err, "config.toml:2"));
 }

@@ -108,11 +108,9 @@ TEST_F(SafeRun, DefaultsAreTold) {
   // Comments that do not fit a line are continued below.
   const std::string check = replaced(run("check run.toml --set train.steps=2000").out, "\n +# ", " ");
   for (const std::string line :
-       {"warmup_steps = 20                             # derived: a hundredth of steps, or of decay_steps where that "
-        "is less",
+       {"warmup_steps = 20                             # derived: a hundredth of steps, or of decay_steps if that is smaller",
         "evaluate_every = 100                          # derived: a twentieth of steps; 0 of fewer than 20",
-        "evaluate_batches = 25                         # derived: a quarter of those trained on between two "
-        "evaluations, "
+        "evaluate_batches = 25                         # derived: a quarter of those trained between evaluations, "
         "at least 4; all if evaluate_every is 0",
         "every_minutes = 10.0                          # default"})
     EXPECT_NE(check.find("\n" + line + "\n"), std::string::npos) << line;
@@ -214,8 +212,7 @@ TEST_F(SafeRun, TheBestCheckpointIsNamed) {
   EXPECT_NE(run("evaluate run --best --ids ids.txt").out.find("run/step_00000006"), std::string::npos);
   fs::remove(folder / "run/best.json");
   EXPECT_EQ(run("evaluate run --best").err,
-            "error: [evaluate] --best: \"run\" holds no best checkpoint, which a run with [data] validation names in "
-            "best.json; leave --best out for the newest\n");
+            "error: [evaluate] --best: \"run\" has no best checkpoint, which needs [data] validation; leave --best out to use the newest\n");
 }
 
 // What is printed for going on can be given to a shell as it is.

@@ -229,10 +229,10 @@ TEST_F(Watch, WhyARunEnded) {
 
 TEST_F(Watch, WhatIsNoRun) {
   EXPECT_EQ(run("watch nothing").err,
-            "error: [watch] there is no folder \"nothing\"; name the folder of a run, [train] folder\n");
+            "error: [watch] folder \"nothing\" not found; name the folder of a run ([train] folder)\n");
   fs::remove(folder / "run/config.toml");
   EXPECT_EQ(run("watch run").err,
-            "error: [watch] \"run\" is not a run: it has no config.toml; name the folder of a run, [train] folder\n");
+            "error: [watch] \"run\" is not a run: config.toml is missing; name the folder of a run ([train] folder)\n");
 }
 
 }  // namespace kintsugi::tests::watch_test

@@ -204,7 +204,7 @@ TEST(Resolve, Pace) {
   const Resolved r = paced("");
   EXPECT_EQ(r.settings.train.warmup_steps, 10);
   EXPECT_EQ(r.origin("train.warmup_steps").text(),
-            "derived: a hundredth of steps, or of decay_steps where that is less");
+            "derived: a hundredth of steps, or of decay_steps if that is smaller");
   EXPECT_EQ(r.settings.train.evaluate_every, 50);
   EXPECT_EQ(r.origin("train.evaluate_every").text(), "derived: a twentieth of steps; 0 of fewer than 20");
   EXPECT_EQ(r.settings.train.evaluate_batches, 12);
