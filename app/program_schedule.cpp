@@ -22,9 +22,14 @@ std::optional<plan::Work> work_of(const program::Body& body) {
     case program::Work::update:
     case program::Work::evaluate:
     case program::Work::sample:
+    case program::Work::tasks:
     case program::Work::prefill:
+    case program::Work::prefill_quarter:
     case program::Work::score:
     case program::Work::decode:
+    case program::Work::decode_half:
+    case program::Work::decode_quarter:
+    case program::Work::decode_one:
       return std::nullopt;
   }
   throw base::InternalError("app", "no work {}", static_cast<int>(body.work));

@@ -52,6 +52,7 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
                        .update = &*graphs.update,
                        .evaluate = timed ? nullptr : pointer_to(graphs.evaluate),
                        .sample = timed ? nullptr : pointer_to(graphs.sample),
+                       .tasks = timed ? nullptr : pointer_to(graphs.tasks),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
                        .kernels = r.kernels,
@@ -158,8 +159,12 @@ std::vector<Program> compile(const Request& request) {
   return lower::lower({.states = *graphs.states,
                        .evaluate = pointer_to(graphs.evaluate),
                        .prefill = pointer_to(graphs.prefill),
+                       .prefill_quarter = pointer_to(graphs.prefill_quarter),
                        .score = pointer_to(graphs.score),
                        .decode = pointer_to(graphs.decode),
+                       .decode_half = pointer_to(graphs.decode_half),
+                       .decode_quarter = pointer_to(graphs.decode_quarter),
+                       .decode_one = pointer_to(graphs.decode_one),
                        .micro_batches = plan.stages()},  // the minimum of every training schedule
                       {.plan = plan, .kernels = request.kernels, .threads = threads, .extent = request.extent});
 }

@@ -10,6 +10,7 @@
 namespace kintsugi::config {
 
 struct Parallel;
+struct Settings;
 struct Given;
 
 struct Axis {
@@ -26,13 +27,17 @@ struct Axis {
   std::vector<std::string_view> divides = {};  // keys that must be multiples of the size: "train.global_batch"
   std::vector<std::string_view> keys = {};     // keys without effect if the size is 1
   void (*check)(const Given&) = nullptr;       // further constraints on the settings; throws UserError
-  std::string_view help = {}, others = {};     // of the key
+  // Whether the run has something to divide among this many ranks, so that a search proposes it. Null: any number.
+  bool (*fits)(const Settings&, int64_t size) = nullptr;
+  std::string_view help = {}, others = {};  // of the key
 
   std::string key() const;  // "parallel.data"
 };
 
 // In the order of their keys.
 const std::vector<Axis>& axes();
+// The row of this member: axis_of(&Parallel::tensor).
+const Axis& axis_of(int64_t Parallel::*size);
 
 // In the order in which messages multiply their sizes: pipeline axes first.
 std::vector<const Axis*> axes_of_product();

@@ -103,6 +103,14 @@ Objective objective(const Model& m) {
   return choice<Objective>(kObjectives, m.objective);
 }
 
+Method method(const Train& t) {
+  return choice<Method>(kMethods, t.method);
+}
+
+Reward reward(const Grpo& g) {
+  return choice<Reward>(kRewards, g.reward);
+}
+
 bool of_tokens(Objective o) {
   return o == Objective::next || o == Objective::masked || o == Objective::masked_next;
 }

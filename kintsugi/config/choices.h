@@ -54,9 +54,16 @@ enum class RouterScores : uint8_t { softmax, sigmoid };
 inline constexpr std::array<std::string_view, 2> kRouterScores = {"softmax", "sigmoid"};
 
 // [train] balance.
-enum class Balance : uint8_t { none, loss, bias };
-inline constexpr std::array<std::string_view, 3> kExpertBalances = {"none", "loss", "bias"};
+enum class Balance : uint8_t { none, loss, bias, both };
+inline constexpr std::array<std::string_view, 4> kExpertBalances = {"none", "loss", "bias", "both"};
 Balance balance(const Train& train);
+bool has_balance_loss(Balance balance);
+bool has_balance_bias(Balance balance);
+
+// Whether the feed-forward layer of a layer is a mixture of experts.
+bool has_experts(const Model& model, int64_t layer);
+// Inner width of a dense feed-forward layer.
+int64_t dense_width(const Model& model);
 
 // Slots of an expert for the tokens of a sample of length `sequence`; bound: [train] expert_bound, 0: one per token.
 int64_t expert_capacity(const Model& model, int64_t sequence, double bound);
@@ -75,6 +82,15 @@ enum class Objective : uint8_t { next, masked, masked_next, classes, numbers, pi
 inline constexpr std::array<std::string_view, 6> kObjectives = {"next",    "masked",  "masked_next",
                                                                 "classes", "numbers", "pixels"};
 Objective objective(const Model& model);
+// [train] method: the log-likelihood of the data, preferences, or rewards of sampled answers.
+enum class Method : uint8_t { likelihood, dpo, grpo };
+inline constexpr std::array<std::string_view, 3> kMethods = {"likelihood", "dpo", "grpo"};
+Method method(const Train& train);
+// [grpo] reward.
+enum class Reward : uint8_t { exact, number, pattern, program };
+inline constexpr std::array<std::string_view, 4> kRewards = {"exact", "number", "pattern", "program"};
+Reward reward(const Grpo& grpo);
+
 // Whether there is a loss per token, and per sample.
 bool of_tokens(Objective objective);
 bool of_samples(Objective objective);
@@ -84,7 +100,11 @@ bool separates_documents(const Settings& settings);
 // Whether windows of tokens begin with data.first_token.
 bool begins_samples(const Settings& settings);
 
-// head_dim, or embed / heads if not set.
+// Multi-head latent attention (DeepSeek-V2 2024, section 2.1).
+bool has_latent_attention(const Model& model);
+int64_t width_of_value(const Model& model);  // per head
+
+// head_dim, or embed / heads if not set. With latent attention, the larger of the widths of keys and values.
 int64_t width_of_head(const Model& model);
 
 // Sets the biases of queries, keys, values, output, feed-forward and norms.

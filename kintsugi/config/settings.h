@@ -46,6 +46,14 @@ struct Model {
   bool router_normalize = true;           // scale the weights of a token's experts to sum to router_scale
   double router_scale = 1.0;
   bool router_bias = false;                     // added to the scores when selecting experts
+  bool router_linear_bias = false;              // of the router's matmul
+  int64_t shared_experts = 0;                   // experts of every token, as one layer of their total width
+  int64_t dense_layers = 0;                     // leading layers with one dense network instead of experts
+  int64_t dense_ffn = 0;                        // its inner width; ffn
+  int64_t expert_groups = 1;                    // of consecutive experts
+  int64_t groups_per_token = 1;                 // groups that the experts of a token are selected from
+  double gate_clamp = 0.0;                      // of experts: bound of gate and up, which is then up + 1; 0: none
+  double gate_slope = 1.702;                    // with gate_clamp: gate sigmoid(gate_slope gate)
   std::string positions = "learned";            // learned | rotary | none
   std::vector<std::string> rotary_layers = {};  // "rotary" or "none" per layer, repeated; empty: all rotary
   int64_t rotary_dims = 0;                      // per head; head_dim
@@ -61,12 +69,18 @@ struct Model {
   double rope_beta_slow = 1.0;                  // yarn
   bool rope_truncate = true;                    // yarn
   double rope_magnitude = 0.0;                  // factor of cosine and sine; 0: 1, or as defined by yarn and longrope
+  double rope_score_magnitude = 0.0;            // yarn: m of the factor (0.1 m ln rope_factor + 1)^2 of scores; 0: none
   std::vector<double> rope_short_factors = {};  // longrope, up to rope_original_context
   std::vector<double> rope_long_factors = {};   // longrope, beyond it
   int64_t window = 0;                           // positions visible to a query; 0: all
   std::vector<std::string> window_layers = {};  // "window" or "full" per layer, repeated; empty: all windowed
   double attention_scale = 0.0;                 // 1 / sqrt(head_dim)
   double attention_softcap = 0.0;               // 0: none
+  bool attention_sinks = false;                 // a learned score per head, a key without value
+  int64_t kv_rank = 0;                          // latent attention: width of the latent of keys and values; 0: none
+  int64_t query_rank = 0;                       // latent attention: width of that of queries; 0: none
+  int64_t rotary_head_dim = 0;                  // latent attention: further dims of a head, rotated; keys share them
+  int64_t value_head_dim = 0;                   // latent attention; head_dim
   double embed_scale = 1.0;                     // 0: sqrt(embed)
   bool embed_norm = false;                      // normalize the embedded tokens
   int64_t token_types = 0;                      // token types with an embedding; 0: none
@@ -130,27 +144,39 @@ struct Train {
   int64_t sequence = 256;      // tokens per sample; 256, or model.context if that is set and smaller
   std::string dtype = "fp32";  // fp64 | fp32 | bf16 | fp16
   std::string gradient_dtype =
-      "fp32";                       // fp32 (fp64 with fp64) | bf16: dtype of gradient accumulation and communication
-  std::string optimizer = "adamw";  // a row of models/optimizers
+      "fp32";                         // fp32 (fp64 with fp64) | bf16: dtype of gradient accumulation and communication
+  std::string optimizer = "adamw";    // a row of models/optimizers
+  std::string method = "likelihood";  // likelihood | dpo | grpo
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;           // a tenth of learning_rate
   int64_t warmup_steps = -1;                 // a hundredth of steps, or of decay_steps if that is smaller
-  std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt | step
+  std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt | step | one_cycle | wsd
   int64_t decay_steps = 0;                   // steps
   int64_t decay_every = 0;                   // steps between decays, for decay "step"
   double decay_factor = 0.1;                 // factor of each decay, for decay "step"
+  int64_t cooldown_steps = 0;                // last steps of decay_steps, for decay "wsd"; a fifth of decay_steps
   double label_smoothing = 0.0;              // fraction of a class's weight that is spread over all classes
+  double mixup = 0.0;                        // images: both parameters of the Beta distribution of weights; 0: off
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
   int64_t base_batch = 0;                    // required unless scale_learning_rate is none
   std::vector<double> betas = {0.9, 0.95};
   double epsilon = 1e-8;
-  double momentum = 0.9;  // sgd
+  double momentum = 0.9;  // sgd, nesterov, lars
   double weight_decay = 0.1;
-  double clip = 1.0;             // 0: none
-  std::string balance;           // none | loss | bias, for experts; bias with router_bias, else loss
-  double balance_weight = 0.01;  // of the balance loss
-  double balance_rate = 0.001;   // step size of the balance bias
-  double expert_bound = -1.0;    // slots of an expert per sample, relative to the mean; experts / experts_per_token
+  double rho = 0.9;                  // adadelta: decay of the two means
+  double trust_coefficient = 0.001;  // lars
+  double muon_momentum = 0.95;       // muon; its other weights use betas and epsilon
+  std::string muon_scale = "rms";    // rms | shape: how the size of a matrix scales its update
+  double factor_decay = 0.8;         // adafactor: exponent of the decay of the second moments
+  double factor_clip = 1.0;          // adafactor: largest root mean square of an update
+  std::vector<std::string> rates;    // "PATTERN FACTOR": factors of the learning rate by names of weights
+  double ema_decay = 0.0;            // of the moving average of the weights; 0: none
+  double clip = 1.0;                 // 0: none
+  std::string balance;               // none | loss | bias | both, for experts; bias with router_bias, else loss
+  double balance_weight = 0.01;      // of the balance loss
+  double balance_rate = 0.001;       // step size of the balance bias
+  double z_loss = 0.0;               // weight of the z-loss of routers; 0: none
+  double expert_bound = -1.0;        // slots of an expert per sample, relative to the mean; experts / experts_per_token
   std::string expert_overflow = "stop";  // stop | drop: for tokens without a free slot
   uint64_t seed = 1;
   int64_t reproducible = 0;          // units of a batch, summed in a fixed order; 0: off
@@ -176,6 +202,27 @@ struct Lora {
   std::vector<std::string> targets;  // patterns of names of linear layers; empty: all in the blocks
 
   bool operator==(const Lora&) const = default;
+};
+
+// Direct preference optimization (Rafailov et al. 2023), for train.method "dpo".
+struct Dpo {
+  double beta = 0.1;  // weight of the log-ratio to the reference
+
+  bool operator==(const Dpo&) const = default;
+};
+
+// Group-relative policy optimization (Shao et al. 2024) with verifiable rewards, for train.method "grpo".
+struct Grpo {
+  int64_t group = 8;                 // answers sampled per prompt
+  int64_t length = 64;               // maximum number of tokens of an answer
+  double temperature = 1.0;          // of sampling
+  double clip = 0.0;                 // bound of the probability ratio's distance from 1; 0: none
+  std::string reward = "exact";      // exact | number | pattern | program
+  std::string pattern;               // regular expression, for reward "pattern"
+  std::vector<std::string> program;  // command and arguments, for reward "program"
+  double timeout_seconds = 10.0;     // for a line of the program
+
+  bool operator==(const Grpo&) const = default;
 };
 
 // Sizes of mesh axes, and what they split (docs/parallel.md).
@@ -219,6 +266,8 @@ struct Parallel {
   bool bind = true;                // bind threads to cores
   int64_t threads = 0;             // per rank; the usable cores divided by ranks
 
+  int64_t check_replicas_every = 1000;  // steps between comparisons of replicated states, and before saves; 0: never
+
   bool operator==(const Parallel&) const = default;
 };
 
@@ -226,8 +275,30 @@ struct Checkpoint {
   int64_t every = 0;            // steps; 0: not by steps
   double every_minutes = 10.0;  // since the last one; 0: not by time
   int64_t keep = 2;             // number of newest checkpoints kept, besides the best
+  std::string local = {};       // folder on the node, written first and copied in the background; "": none
 
   bool operator==(const Checkpoint&) const = default;
+};
+
+// Accuracy on evaluation tasks during training (docs/tasks.md).
+struct Evaluate {
+  std::vector<std::string> tasks;  // names of tasks, or files of tasks
+  std::string tasks_folder;        // of their data
+  int64_t tasks_every = -1;        // steps; checkpoint.every, or train.evaluate_every if that is 0; 0: only at the end
+  int64_t tasks_documents = 0;     // of each task, the first ones; 0: all
+
+  bool operator==(const Evaluate&) const = default;
+};
+
+// What `kintsugi launch --with` does before the ranks start and after they fail.
+struct Launch {
+  int64_t max_restarts = 100;   // of a run, over all its jobs
+  double exclude_hours = 24.0;  // a suspect node is not used for this long; 0: until the job ends
+  double quiet_seconds = 60.0;  // a rank that gives no sign of life for this long is lost
+  double check_seconds = 20.0;  // limit of the checks of nodes before the first step; 0: none
+  bool shrink = true;           // continue with fewer ranks if no spare node is left
+
+  bool operator==(const Launch&) const = default;
 };
 
 struct Settings {
@@ -235,8 +306,12 @@ struct Settings {
   Data data;
   Train train;
   Lora lora;
+  Dpo dpo;
+  Grpo grpo;
   Parallel parallel;
   Checkpoint checkpoint;
+  Evaluate evaluate;
+  Launch launch;
 
   bool operator==(const Settings&) const = default;
 };

@@ -22,6 +22,15 @@ using tensor::OptimizerPart;
 using tensor::Phase;
 using tensor::StateKind;
 
+// The matrices in a weight: after `batch` leading dims that enumerate them, the next `rows` dims index rows and the
+// others columns. rows = 0: not a matrix.
+struct Matrix {
+  int batch = 0;
+  int rows = 0;
+
+  bool operator==(const Matrix&) const = default;
+};
+
 // A value that persists from step to step.
 struct State {
   std::string name;
@@ -35,6 +44,9 @@ struct State {
   bool saved = true;    // stored in checkpoints, not recomputed from other states
   bool frozen = false;  // for a weight: not trained, without gradient, optimizer states and master
   bool parts = false;   // accumulated values may stay partial over ranks until the state is read
+  double rate = 1.0;    // for a weight: factor of the learning rate
+  bool alone = false;   // for a weight: its update needs all of it, so it shares no bucket with others
+  Matrix matrix = {};   // for a weight: set for hidden matrices
 };
 
 // The states of a model, shared by all of its graphs. A StateId is an index into it.
@@ -44,6 +56,10 @@ class StateTable {
   StateId find(std::string_view name) const;  // kNone if there is none
   StateId gradient_of(StateId weight) const;  // its accumulator, or kNone
   void freeze(StateId weight);                // InternalError if it is not a weight or already has a gradient
+  // Of a weight; InternalError for other states.
+  void set_rate(StateId weight, double rate);
+  void set_alone(StateId weight);
+  void set_matrix(StateId weight, Matrix matrix);
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
   size_t size() const { return states_.size(); }
   auto begin() const { return states_.begin(); }

@@ -27,6 +27,7 @@
 
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/combiner.h"
+#include "kintsugi/tensor/cost_class.h"
 #include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/shape.h"
 
@@ -46,6 +47,7 @@ using tensor::OperandList;
 struct Cost {
   double flops = 0;
   double memory_bytes = 0;  // bytes read and written
+  tensor::CostClass cost_class = tensor::CostClass::other;
 };
 
 // The types of an operation's operands or outputs, as its rules access them: by name or by position. Throws
@@ -112,6 +114,7 @@ struct OpRow {
   InferRule infer = nullptr;     // null: output types are given explicitly
   GradRule grad = nullptr;       // null: not differentiable
   FlopsRule flops = nullptr;     // null: one per element of the first output
+  tensor::CostClass cost_class = tensor::CostClass::other;
 
   // Splitting.
   std::vector<std::string_view> whole = {};  // dims that are never split, in addition to those of the attribute "whole"
@@ -125,6 +128,7 @@ struct OpRow {
   bool listed = false;    // one output per operand: f(a, b) is f(a) and f(b)
   bool flat = false;      // elementwise: applies to any flat piece of its operands' local blocks
   bool free = false;      // free in any layout: materialized where and as needed
+  bool bucket = false;    // from a bucket to the dims of its only member or back: attribute "bucket", its index
   // If inputs are zero at padding so are the outputs, and padding contributes nothing to dims that an output lacks; for
   // a sum (`variadic`) only if all operands have the padded dim. docs/operations.md describes the others.
   bool keeps_zero = false;

@@ -26,6 +26,21 @@ struct BalanceLossIn {  // the loss has only the first two
   static constexpr OperandList kNames = {"logits", "counts"};
   static constexpr OperandList kGradNames = {"logits", "counts", "dloss"};
 };
+struct RouterZLossIn {  // the loss has only the first
+  enum : size_t { kLogits, kDloss };
+  static constexpr OperandList kNames = {"logits"};
+  static constexpr OperandList kGradNames = {"logits", "dloss"};
+};
+struct ExpertBiasIn {  // the gradient has dy instead of x and bias
+  enum : size_t { kX, kBias, kCounts };
+  static constexpr OperandList kNames = {"x", "bias", "counts"};
+  static constexpr OperandList kGradNames = {"dy", "counts"};
+};
+struct ClampedGatedIn {
+  enum : size_t { kGate, kUp, kDy };
+  static constexpr OperandList kNames = {"gate", "up"};
+  static constexpr OperandList kGradNames = {"gate", "up", "dy"};
+};
 struct BalanceBiasIn {
   enum : size_t { kBias, kLoad, kFinite };
   static constexpr OperandList kNames = {"bias", "load", "finite"};

@@ -65,8 +65,8 @@ struct AttentionGradOut {
                                          tensor::optional("dsinks"), tensor::optional("dqkv")};
 };
 struct AttentionAtIn {
-  enum : size_t { kQ, kK, kV, kText, kAt };
-  static constexpr OperandList kNames = {"q", "k", "v", "text", "at"};
+  enum : size_t { kQ, kK, kV, kText, kAt, kSinks };
+  static constexpr OperandList kNames = {"q", "k", "v", "text", "at", tensor::optional("sinks")};
 };
 struct CacheWriteAtIn {
   enum : size_t { kCache, kX, kText, kAt };
@@ -114,6 +114,33 @@ struct SampleScoresIn {
 struct SampleScoresOut {
   enum : size_t { kLogLikelihood, kCount, kMisses };
   static constexpr OperandList kNames = {"log_likelihood", "count", "misses"};
+};
+
+struct WeightedScoresIn {
+  enum : size_t { kLse, kTarget, kLabels, kWeights };
+  static constexpr OperandList kNames = {"lse", "target", "labels", "weights"};
+};
+struct WeightedScoresGradIn {
+  enum : size_t { kLabels, kWeights, kDscore };
+  static constexpr OperandList kNames = {"labels", "weights", "dscore"};
+};
+struct PreferenceLossIn {  // the loss has only the first two
+  enum : size_t { kMargin, kReference, kDloss };
+  static constexpr OperandList kNames = {"margin", "reference"};
+  static constexpr OperandList kGradNames = {"margin", "reference", "dloss"};
+};
+struct PreferenceLossOut {
+  enum : size_t { kLoss, kCount, kCorrect, kReward };
+  static constexpr OperandList kNames = {"loss", "count", "correct", "reward"};
+};
+struct PolicyLossIn {  // the loss has only the first five
+  enum : size_t { kLse, kTarget, kLabels, kWeights, kSampled, kDloss };
+  static constexpr OperandList kNames = {"lse", "target", "labels", "weights", "sampled"};
+  static constexpr OperandList kGradNames = {"lse", "target", "labels", "weights", "sampled", "dloss"};
+};
+struct PolicyLossOut {
+  enum : size_t { kLoss, kCount, kGap };
+  static constexpr OperandList kNames = {"loss", "count", "gap"};
 };
 
 struct ClassLossIn {  // the loss has only the first three

@@ -31,7 +31,8 @@
 namespace kintsugi::lower {
 
 const graph::OpTable& Source::operations() const {
-  for (const graph::Graph* g : {micro, update, evaluate, sample, prefill, score, decode})
+  for (const graph::Graph* g : {micro, update, evaluate, sample, tasks, prefill, prefill_quarter, score, decode,
+                                decode_half, decode_quarter, decode_one})
     if (g) return g->table();
   throw base::InternalError("lower", "no graph");
 }

@@ -35,6 +35,10 @@ struct Pass {
   double expert_bound = 0.0;
   bool drops = false;
   double balance_weight = 0.0;  // of the load-balancing loss; 0: none
+  // Hidden states: the number of blocks after which the trunk ends, without the final norm and the head; -1: the whole
+  // trunk.
+  int64_t blocks = -1;
+  double z_loss = 0.0;  // weight of the router's z-loss; 0: none
 };
 
 // A loss in addition to the objective's: adds weight * sum, in training only.
@@ -117,6 +121,12 @@ class Builder {
   // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.
   ValueId experts(ValueId h, const std::string& name);
   ValueId router_bias(const std::string& name, const Shape& shape);
+  // A dense feed-forward layer of that inner width.
+  ValueId dense(ValueId h, const std::string& name, int64_t width);
+  // activation(gate) * up, or the clamped form of model.gate_clamp.
+  ValueId gate_and_up(ValueId gate, ValueId up);
+  // Multi-head latent attention, DeepSeek-V2 2024, section 2.1; h: [batch seq embed] -> as h.
+  ValueId latent_attention(ValueId h, const std::string& name);
   // RMS norm over the dims of `over`, the last dims of x.
   ValueId rms_norm(ValueId x, const std::string& name, const Shape& over);
   ValueId norm_of_heads(ValueId x, const std::string& name, const Shape& heads);

@@ -6,7 +6,7 @@
 
 namespace kintsugi::models {
 
-Graphs build_embedding(const config::Settings& s, int64_t batch, int64_t sequence) {
+Graphs build_embedding(const config::Settings& s, int64_t batch, int64_t sequence, int64_t blocks) {
   if (!reads_tokens(s.model)) throw base::UserError("embed", "a {} model does not read tokens", s.model.family);
   Graphs graphs;
   graphs.states = std::make_unique<graph::StateTable>();
@@ -15,7 +15,8 @@ Graphs build_embedding(const config::Settings& s, int64_t batch, int64_t sequenc
                      .batch = batch,
                      .sequence = sequence,
                      .documents = !s.model.causal,
-                     .lora = &s.lora};
+                     .lora = &s.lora,
+                     .blocks = blocks};
   config::Model model = s.model;
   model.objective = "next";  // omit the layers of other objectives
   Builder b(g, *graphs.states, model, pass, tensor::dtype_from(s.train.dtype));

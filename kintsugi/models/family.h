@@ -28,6 +28,8 @@ struct ConfigRow {
   // Where the vocabularies differ, "theirs:ours theirs:ours", JSON without quotes; writes the first of each.
   std::string_view words = {};
   std::string_view other = {};  // an alternative name of the key, also read
+  // What a folder has for 0 of an integer key: nothing, since 0 means "derived"; the number 0; or null.
+  enum class Zero : uint8_t { derived, number, null } zero = Zero::derived;
 };
 
 constexpr ConfigRow is(std::string_view theirs, std::string_view ours, std::string_view absent,
@@ -74,6 +76,10 @@ struct RopeKeys {
   bool scaled_windows = true;              // scaling also applies to layers with a window
   // The default of original_max_position_embeddings, for families that store it next to the object; 0: other families.
   int64_t original_outside = 0;
+  // Kinds of scaling that transformers accepts for the family, "linear yarn"; empty: all.
+  std::string_view scalings = {};
+  bool scales_scores = false;  // yarn's mscale_all_dim also scales attention scores
+  bool required = false;       // the object must be present: transformers' default for its absence is not supported
 };
 
 // Windows: sliding_window and layer_types.
@@ -103,6 +109,8 @@ struct HuggingFace {
   std::optional<RopeKeys> rope = {};
   std::optional<WindowKeys> windows = {};
   std::string_view no_rope_layers = {};  // the key of a list of 0 (no rotary positions) and 1
+  // transformers derives sizes of the family's weights from embed / heads: head_dim must be that.
+  bool derived_head_dim = false;
   // Instead of `weights`: the external name of a weight or a running statistic. Tensors have PyTorch's order of dims:
   // our last dim first, then other non-spatial dims, then spatial ones.
   std::string (*their_name)(std::string_view ours) = nullptr;
@@ -131,6 +139,8 @@ Family bert();
 Family mixtral();
 Family qwen3_moe();
 Family olmoe();
+Family gpt_oss();
+Family deepseek_v3();
 Family mlp();
 Family lenet();
 Family resnet18();

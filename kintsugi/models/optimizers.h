@@ -17,12 +17,20 @@ struct OptimizerState {
   std::string_view operand;  // "m"
   std::string_view suffix;   // suffix of its name, after the weight's: ".m"
   graph::OptimizerPart part = graph::OptimizerPart::other;
+  // The dims it has: all of the weight's, or those of a matrix without its columns or its rows (graph::Matrix).
+  enum class Dims : uint8_t { all, rows, columns } dims = Dims::all;
 };
 
 // The operation takes the operands `w`, the weight in fp32, `g`, its gradient, `factor`, which scales the gradient,
 // `finite`, 0 to skip the update, and those of its states; also `updates`, the number of previous updates, if it has an
 // operand of that name. Its outputs are `w`, the states, and optionally `weight`, the new weight in the dtype of the
 // attribute "weight". It is elementwise (OpRow::flat). The attribute "weight_decay" is 0 for weights without decay.
+//
+// An update that is not elementwise is a chain: `operation`, then those of `then`. Each takes its operands by name from
+// the above and from the outputs of earlier ones; an operand NAME_squares is the sum of the squares of NAME over the
+// entire weight, in any layout, and NAME_sum its sum over the rows of a matrix. An operation that is not elementwise
+// (as orthogonalize) has the dims of the weight, and its row names those that it needs whole. All take the same
+// attributes, and ignore those of others.
 struct Optimizer {
   config::Optimizer config;
   std::string_view operation;
@@ -31,6 +39,9 @@ struct Optimizer {
   // The largest change of a weight in any of that many updates, in units of the learning rate, for optimizers that
   // normalize the gradient. Null: the change is proportional to the gradient.
   double (*reach)(const config::Train&, int64_t updates) = nullptr;
+  std::vector<std::string_view> then = {};
+  // For an optimizer of hidden matrices alone (graph::Matrix): the row that updates all other weights.
+  std::string_view otherwise = {};
 };
 
 std::span<const Optimizer> optimizers();

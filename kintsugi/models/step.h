@@ -26,6 +26,10 @@ constexpr std::string_view kSampleOutputs = "step.outputs";  // classes or numbe
 // kFurtherParts + name + ".".
 constexpr std::string_view kFurtherLoss = "step.loss.";
 constexpr std::string_view kFurtherParts = "loss.further.";
+// Of a further measurement, which is not differentiated: the state kMeasured + name is its sum over the step, [] fp64;
+// names of running sums begin with kMeasuredParts.
+constexpr std::string_view kMeasured = "step.measured.";
+constexpr std::string_view kMeasuredParts = "measured.";
 // For mixtures of experts: the load of a layer's busiest expert in the step relative to the mean, averaged over layers.
 constexpr std::string_view kExpertBalance = "step.experts.busiest";
 constexpr std::string_view kExpertTokens = "step.experts.tokens";  // per expert, over all layers: [candidate]
@@ -37,15 +41,22 @@ constexpr std::string_view kEvaluateCount = "evaluate.count";
 constexpr std::string_view kEvaluateTop1 = "evaluate.top1";
 constexpr std::string_view kEvaluateTop5 = "evaluate.top5";
 
+// For preferences: the list `score` outputs per pair the log-likelihood of the chosen answer minus that of the rejected
+// one, [batch] fp64.
+constexpr std::string_view kPairMargin = "pair.margin";
+// Of a measurement in evaluation: kEvaluateMeasured + name.
+constexpr std::string_view kEvaluateMeasured = "evaluate.measured.";
+
 struct Graphs {
   std::unique_ptr<graph::StateTable> states;  // at a stable address: the graphs point to it
   std::optional<Graph> micro;                 // forward and backward of one micro-batch
   std::optional<Graph> update;
   std::optional<Graph> evaluate;
   std::optional<Graph> sample;
-  std::optional<Graph> prefill;
+  std::optional<Graph> tasks;
+  std::optional<Graph> prefill, prefill_quarter;
   std::optional<Graph> score;
-  std::optional<Graph> decode;
+  std::optional<Graph> decode, decode_half, decode_quarter, decode_one;
 };
 
 // Whether a training step keeps its logits and per-sample outputs in states, for inspection.
@@ -65,14 +76,14 @@ Graph build_forward(const config::Settings& settings, graph::StateTable& states,
 int64_t sample_window(const config::Settings& settings);
 
 // Builds micro, update, evaluate and, with [train] sample_every, `sample`: all prompts together, read in full each time
-// without caches, so that it splits as evaluation does. Its output "logits" is [batch vocab]. Requires resolved
-// settings.
+// without caches, so that it splits as evaluation does. Its output "logits" is [batch vocab]. With [evaluate] tasks
+// also `tasks`, with the outputs of build_scoring. Requires resolved settings.
 Graphs build_training(const config::Settings& settings, Logits logits = Logits::none, BuildTrunk build = nullptr);
 // The same with a given optimizer, whose operation is in the table.
 Graphs build_training(const config::Settings& settings, const Optimizer& optimizer, const graph::OpTable& operations,
                       Logits logits = Logits::none, BuildTrunk build = nullptr);
 
-// Builds only evaluate, with `batch` samples of `sequence` tokens.
+// Builds only evaluate, with `batch` samples of `sequence` tokens: the loss of the objective, whatever [train] method.
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);
 
 // Builds only evaluate, with outputs per sample instead of sums, each [batch] fp64: the sum of the log-probabilities of
@@ -87,10 +98,17 @@ Graphs build_scoring(const config::Settings& settings, int64_t batch, int64_t se
 // Their output "logits" is [batch vocab]. Throws UserError for a model that does not predict the next token.
 Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
 
+// The rows of the lists for passes of few tokens; 0: not built, since another list has as few.
+struct ServingRows {
+  int64_t prefill_quarter = 0, decode_half = 0, decode_quarter = 0, decode_one = 0;
+};
+ServingRows serving_rows(int64_t texts, int64_t rows);
+
 // The same for `texts` texts with their own caches, whose rows a pass takes in any mixture: decode with `texts` rows,
 // prefill with `rows`, one token each, by the inputs tokens [batch 1], text and at [batch]. Their output "logits" is
 // [row vocab], for the rows of the batch listed by the input "rows", at most `texts`. A third list, score, is like
-// prefill, but outputs [batch seq vocab] for all rows. Throws UserError as above.
+// prefill, but outputs [batch seq vocab] for all rows. Further lists are decode and prefill with fewer rows
+// (serving_rows). Throws UserError as above.
 Graphs build_serving(const config::Settings& settings, int64_t texts, int64_t rows, int64_t cache);
 
 }  // namespace kintsugi::models

@@ -19,10 +19,10 @@ OpRow cache_write_at() {
           .must_share = true};
 }
 
-// q [batch seq kv_heads group head_dim], k, v [text key_seq kv_heads head_dim] -> as q
+// q [batch seq kv_heads group head_dim], k, v [text key_seq kv_heads head_dim], sinks [kv_heads group] -> as q
 OpRow attention_at() {
   return {.kind = "attention_at",
-          .ins = {"q", "k", "v", "text", "at"},
+          .ins = {"q", "k", "v", "text", "at", optional("sinks")},
           .outs = {"o"},
           .family = "attention",
           .infer = like_first,

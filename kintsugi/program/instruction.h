@@ -10,6 +10,7 @@
 #include "kintsugi/mesh/layout.h"
 #include "kintsugi/mesh/mesh.h"
 #include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/cost_class.h"
 #include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/phase.h"
 
@@ -42,6 +43,7 @@ struct Cost {
   double flops = 0;
   double memory_bytes = 0;  // bytes read and written by a kernel
   double wire_bytes = 0;
+  tensor::CostClass cost_class = tensor::CostClass::other;
 };
 
 // The dim and factors along which blocks are stacked or unstacked: a part of `length` per rank along them, with halo if

@@ -35,14 +35,28 @@ std::string_view name_of(Work work) {
       return "evaluate";
     case Work::sample:
       return "sample";
+    case Work::tasks:
+      return "tasks";
     case Work::prefill:
       return "prefill";
+    case Work::prefill_quarter:
+      return "prefill_quarter";
     case Work::score:
       return "score";
     case Work::decode:
       return "decode";
+    case Work::decode_half:
+      return "decode_half";
+    case Work::decode_quarter:
+      return "decode_quarter";
+    case Work::decode_one:
+      return "decode_one";
   }
   throw base::InternalError("program", "no work {}", static_cast<int>(work));
+}
+
+bool generates(Work work) {
+  return work >= Work::prefill;
 }
 
 std::string_view name_of(Step step) {
@@ -53,12 +67,22 @@ std::string_view name_of(Step step) {
       return "evaluate";
     case Step::sample:
       return "sample";
+    case Step::tasks:
+      return "tasks";
     case Step::prefill:
       return "prefill";
+    case Step::prefill_quarter:
+      return "prefill_quarter";
     case Step::score:
       return "score";
     case Step::decode:
       return "decode";
+    case Step::decode_half:
+      return "decode_half";
+    case Step::decode_quarter:
+      return "decode_quarter";
+    case Step::decode_one:
+      return "decode_one";
   }
   throw base::InternalError("program", "no step {}", static_cast<int>(step));
 }

@@ -72,9 +72,27 @@ struct StateInfo {
 };
 
 // What a stage does with its chunk of the layers. weight: weight gradients, if the schedule separates them. reduce:
-// sums of accumulators over ranks, once per step. Each of the last four has its own list of calls.
-enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate, sample, prefill, score, decode };
+// sums of accumulators over ranks, once per step. Each from `evaluate` on has its own list of calls.
+enum class Work : uint8_t {
+  forward,
+  backward,
+  weight,
+  reduce,
+  update,
+  evaluate,
+  sample,
+  tasks,
+  prefill,
+  prefill_quarter,
+  score,
+  decode,
+  decode_half,
+  decode_quarter,
+  decode_one
+};
 std::string_view name_of(Work work);
+// Whether the work reads and writes key-value caches.
+bool generates(Work work);
 
 // work: the work itself. receives: starts the receives of its body. waits_for_sent: waits for its sends.
 // waits_for_sums: waits for the gradient reductions that it has started.
@@ -100,8 +118,22 @@ struct Call {
   int slot = 0;             // index into CallList::slots
 };
 
-// The step that a list of calls performs. sample: whole texts without caches, for the logits of one position.
-enum class Step : uint8_t { train, evaluate, sample, prefill, score, decode };
+// The step that a list of calls performs. sample: whole texts without caches, for the logits of one position. tasks:
+// log-likelihoods per sample. prefill_quarter, decode_half, decode_quarter, decode_one: prefill and decode with fewer
+// rows.
+enum class Step : uint8_t {
+  train,
+  evaluate,
+  sample,
+  tasks,
+  prefill,
+  prefill_quarter,
+  score,
+  decode,
+  decode_half,
+  decode_quarter,
+  decode_one
+};
 std::string_view name_of(Step step);
 
 // The calls of one step.

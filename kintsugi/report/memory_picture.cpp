@@ -66,9 +66,14 @@ Phase phase_of(program::Work work) {
       return {"update", "#555555"};
     case Work::evaluate:
     case Work::sample:
+    case Work::tasks:
     case Work::prefill:
+    case Work::prefill_quarter:
     case Work::score:
     case Work::decode:
+    case Work::decode_half:
+    case Work::decode_quarter:
+    case Work::decode_one:
       return {name_of(work), "#b8cfe8"};
   }
   throw base::InternalError("report", "no work {}", static_cast<int>(work));

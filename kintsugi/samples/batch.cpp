@@ -39,6 +39,18 @@ Part weights_part() {
   return {.name = "weights", .dtype = DType::f32};
 }
 
+Part token_weights_part(int64_t sequence) {
+  return {.name = "token_weights", .shape = {sequence}};
+}
+
+Part sampled_part(int64_t sequence) {
+  return {.name = "sampled", .shape = {sequence}};
+}
+
+Part reference_part() {
+  return {.name = "reference", .dtype = tensor::DType::f64, .padding = std::numeric_limits<double>::quiet_NaN()};
+}
+
 Part features_part(int64_t features) {
   return {.name = "features", .dtype = DType::f32, .shape = {features}};
 }

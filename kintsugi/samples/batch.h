@@ -33,14 +33,17 @@ struct Part {
 using Parts = std::vector<Part>;
 
 // Parts of models of tokens and numbers.
-Part tokens_part(int64_t sequence);    // [sequence] -1: padding
-Part labels_part(int64_t sequence);    // [sequence] the label of each position, or kIgnored
-Part starts_part(int64_t sequence);    // [sequence] index in the row at which the position's document begins
-Part types_part(int64_t sequence);     // [sequence] segment of the position
-Part classes_part();                   // [] the class, or kIgnored
-Part weights_part();                   // [] weight of the sample's class loss
-Part features_part(int64_t features);  // [features]
-Part targets_part(int64_t targets);    // [targets] kNoTarget: uncounted
+Part tokens_part(int64_t sequence);         // [sequence] -1: padding
+Part labels_part(int64_t sequence);         // [sequence] the label of each position, or kIgnored
+Part starts_part(int64_t sequence);         // [sequence] index in the row at which the position's document begins
+Part types_part(int64_t sequence);          // [sequence] segment of the position
+Part classes_part();                        // [] the class, or kIgnored
+Part weights_part();                        // [] weight of the sample's class loss
+Part token_weights_part(int64_t sequence);  // [sequence] weight of the log-probability of each label
+Part sampled_part(int64_t sequence);        // [sequence] log-probability of each label when it was sampled
+Part reference_part();                      // [] margin of the pair by the reference model; NaN: not a pair
+Part features_part(int64_t features);       // [features]
+Part targets_part(int64_t targets);         // [targets] kNoTarget: uncounted
 
 // The parts of a sample's label: targets, or with 0 of them a class and its weight.
 Parts labels_of(int64_t targets);

@@ -11,6 +11,11 @@
 #include "kintsugi/samples/sampler.h"
 #include "kintsugi/text/tokenizer.h"
 
+namespace kintsugi::data {
+class Preferences;
+class Prompts;
+}  // namespace kintsugi::data
+
 namespace kintsugi::samples {
 
 // A data file: tokens, with document labels if the objective has them, a table of numbers, conversations, or images
@@ -20,6 +25,8 @@ struct DataFile {
   std::shared_ptr<const data::NumberTable> numbers = {};
   std::shared_ptr<const data::Conversations> conversations = {};
   std::shared_ptr<const images::ImageSet> images = {};
+  std::shared_ptr<const data::Preferences> preferences = {};
+  std::shared_ptr<const data::Prompts> prompts = {};
   double weight = 1.0;  // in a mixture
 };
 

@@ -16,8 +16,9 @@ constexpr StateKind kStateKinds[] = {StateKind::weight,    StateKind::gradient, 
 std::string_view name_of(StateKind kind);
 
 // The relation of an optimizer state to its weight: an fp32 copy of a low-precision weight, a moving mean of the
-// gradient (momentum) or of its square, or another state that only its optimizer knows.
-enum class OptimizerPart : uint8_t { none, master, first_moment, second_moment, other };
+// gradient (momentum) or of its square, another state that only its optimizer knows, or the moving average of the
+// weight itself.
+enum class OptimizerPart : uint8_t { none, master, first_moment, second_moment, other, average };
 
 // The initial value of a state: a constant, or normally distributed numbers of mean 0 keyed by (seed, name, index).
 struct Init {

@@ -26,11 +26,13 @@ struct ChatTemplate {
   std::string_view system;  // the turn; if `joined`, the prefix of the content of the user's next turn
   std::string_view user;
   std::string_view assistant;
-  std::string_view answer;     // after the last turn: the answer follows
-  std::string_view stop;       // ends an answer
-  bool joined = false;         // the system has no turn of its own
-  bool trimmed = false;        // strip white space around content
-  std::string_view last = {};  // before the content of the answer that ends a conversation
+  std::string_view answer;          // after the last turn: the answer follows
+  std::string_view stop;            // ends an answer
+  bool joined = false;              // the system has no turn of its own
+  bool trimmed = false;             // strip white space around content
+  std::string_view last = {};       // before the content of the answer that ends a conversation
+  std::string_view begin = {};      // before the first turn
+  std::string_view last_stop = {};  // in place of `stop` after the answer that ends a conversation
 };
 
 std::span<const ChatTemplate> chat_templates();

@@ -40,6 +40,21 @@ struct ExpertUse {
   double busiest = 0;          // tokens of a layer's busiest expert relative to the mean, averaged over layers
 };
 
+// For preferences: means over the pairs of the step, or of validation.
+struct PreferenceUse {
+  double reward_margin = 0;  // beta times (log-ratio of the chosen answer - that of the rejected one)
+  double accuracy = 0;       // share of pairs whose margin is positive
+};
+
+// For rewards: of the answers sampled for the step.
+struct RolloutUse {
+  double reward = 0;   // mean
+  double spread = 0;   // share of groups whose rewards differ
+  double length = 0;   // mean number of tokens
+  double gap = 0;      // mean absolute difference of log-probabilities between sampling and training, per token
+  double seconds = 0;  // of sampling and rewards
+};
+
 struct Metrics {
   int64_t step = 0;                     // completed
   double loss = 0;                      // mean over the counted tokens of the step
@@ -49,6 +64,11 @@ struct Metrics {
   std::vector<DomainLoss> domains = {};   // per validation file, if they are named
   // For classifiers: share of validation samples whose class was predicted, or was among the five most likely.
   std::optional<double> top1 = {}, top5 = {};
+  std::optional<PreferenceUse> preferences = {}, validation_preferences = {};
+  std::optional<RolloutUse> rollouts = {};
+  std::optional<double> validation_reward = {};
+  std::optional<double> bits_per_byte = {};             // of the loss, per byte of the counted tokens' texts
+  std::optional<double> validation_bits_per_byte = {};  // over all validation files
   double learning_rate = 0;
   double gradient_norm = 0;  // of the mean loss, before clipping
   bool unlabelled = false;   // no token or sample of the step has a label: loss 0, no update

@@ -13,5 +13,13 @@ bool slots_take(const Operands& o);
 void grouped(const KernelCall& call);
 bool grouped_takes(const Operands& o);
 int64_t grouped_workspace(const KernelShapes& shapes);
+void expert_bias(const KernelCall& call);
+void expert_bias_grad(const KernelCall& call);
+bool expert_bias_takes(const Operands& o);
+void clamped_gated(const KernelCall& call);
+void clamped_gated_grad(const KernelCall& call);
+void join_head_dims(const KernelCall& call);
+void join_head_dims_grad(const KernelCall& call);
+bool join_head_dims_takes(const Operands& o);
 
 }  // namespace kintsugi::kernels::cpu

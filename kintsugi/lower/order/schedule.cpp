@@ -269,9 +269,12 @@ void schedule(Program& p, const plan::Schedule& schedule) {
     p.lists.push_back(std::move(train));
   }
   using program::Step;
-  for (const auto& [step, work] : {std::pair(Step::evaluate, Work::evaluate), std::pair(Step::sample, Work::sample),
-                                   std::pair(Step::prefill, Work::prefill), std::pair(Step::score, Work::score),
-                                   std::pair(Step::decode, Work::decode)}) {
+  for (const auto& [step, work] :
+       {std::pair(Step::evaluate, Work::evaluate), std::pair(Step::sample, Work::sample),
+        std::pair(Step::tasks, Work::tasks), std::pair(Step::prefill, Work::prefill),
+        std::pair(Step::prefill_quarter, Work::prefill_quarter), std::pair(Step::score, Work::score),
+        std::pair(Step::decode, Work::decode), std::pair(Step::decode_half, Work::decode_half),
+        std::pair(Step::decode_quarter, Work::decode_quarter), std::pair(Step::decode_one, Work::decode_one)}) {
     program::CallList list = {.step = step, .calls = {}};
     for (int chunk = p.stage; chunk < schedule.stages * schedule.chunks; chunk += schedule.stages)
       if (const int body = find(p, work, chunk); body >= 0) list.calls.push_back({body, 0});

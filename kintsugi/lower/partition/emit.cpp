@@ -54,10 +54,9 @@ std::string why(const mesh::Mesh& mesh, const Step& s) {
 BodyId Emitter::body_for(Work work, int chunk) {
   for (size_t i = 0; i < p_.bodies.size(); ++i)
     if (p_.bodies[i].work == work && p_.bodies[i].chunk == chunk) return static_cast<BodyId>(i);
-  const bool generates = work == Work::prefill || work == Work::score || work == Work::decode;
   p_.bodies.push_back(
       {.name = stages_.chunks() > 1 ? fmt::format("{}.{}", name_of(work), chunk) : std::string(name_of(work)),
-       .position_dim = generates ? "seq" : "",
+       .position_dim = generates(work) ? "seq" : "",
        .instructions = {},
        .work = work,
        .chunk = chunk,

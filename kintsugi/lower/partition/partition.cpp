@@ -15,7 +15,9 @@ namespace {
 
 std::vector<const Graph*> graphs_of(const Source& source) {
   std::vector<const Graph*> list;
-  for (const Graph* g : {source.micro, source.evaluate, source.sample, source.prefill, source.score, source.decode})
+  for (const Graph* g :
+       {source.micro, source.evaluate, source.sample, source.tasks, source.prefill, source.prefill_quarter,
+        source.score, source.decode, source.decode_half, source.decode_quarter, source.decode_one})
     if (g) list.push_back(g);
   return list;
 }
@@ -75,9 +77,14 @@ void partition(program::Program& p, const Source& source, const plan::Plan& plan
   if (source.update) partitioner.run(update_of_buckets(*source.update, buckets), Work::update);
   if (source.evaluate) partitioner.run(*source.evaluate, Work::evaluate);
   if (source.sample) partitioner.run(*source.sample, Work::sample);
+  if (source.tasks) partitioner.run(*source.tasks, Work::tasks);
   if (source.prefill) partitioner.run(*source.prefill, Work::prefill);
+  if (source.prefill_quarter) partitioner.run(*source.prefill_quarter, Work::prefill_quarter);
   if (source.score) partitioner.run(*source.score, Work::score);
   if (source.decode) partitioner.run(*source.decode, Work::decode);
+  if (source.decode_half) partitioner.run(*source.decode_half, Work::decode_half);
+  if (source.decode_quarter) partitioner.run(*source.decode_quarter, Work::decode_quarter);
+  if (source.decode_one) partitioner.run(*source.decode_one, Work::decode_one);
 }
 
 }  // namespace kintsugi::lower
