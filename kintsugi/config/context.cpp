@@ -7,7 +7,7 @@
 namespace kintsugi::config {
 namespace {
 
-constexpr std::string_view kMethods[] = {"gathered", "ring", "ulysses"};
+constexpr std::string_view kContextMethods[] = {"gathered", "ring", "ulysses"};
 constexpr std::string_view kBalances[] = {"zigzag", "contiguous"};
 
 template <typename Enum>
@@ -20,7 +20,7 @@ Enum parse(std::span<const std::string_view> names, std::string_view word) {
 }  // namespace
 
 std::span<const std::string_view> context_methods() {
-  return kMethods;
+  return kContextMethods;
 }
 
 std::span<const std::string_view> context_balances() {
@@ -28,7 +28,7 @@ std::span<const std::string_view> context_balances() {
 }
 
 ContextMethod context_method(const Parallel& parallel) {
-  return parse<ContextMethod>(kMethods, parallel.context_method);
+  return parse<ContextMethod>(kContextMethods, parallel.context_method);
 }
 
 ContextBalance context_balance(const Parallel& parallel) {
