@@ -8,7 +8,11 @@
 #include "app/ranks.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/corpus/corpus_page.h"
+#include "kintsugi/corpus/prepare_corpus.h"
 
 namespace kintsugi::app {
 namespace {
@@ -26,14 +30,45 @@ std::string part_text(const data::PrepareResult::Part& part) {
                      base::counted(static_cast<int64_t>(part.documents), "document"));
 }
 
+// While it exists, signals end the work cleanly.
+struct Stoppable {
+  explicit Stoppable(data::PrepareOptions& options) {
+    options.progress = stderr;
+    options.stop = &stopped;
+    std::signal(SIGINT, stop);
+    std::signal(SIGTERM, stop);
+  }
+  ~Stoppable() {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  }
+};
+
+void run_pipeline(const std::filesystem::path& file, data::PrepareOptions options) {
+  const corpus::Spec spec = corpus::read_spec(base::read_file(file, {1 << 20, "a pipeline file"}), file.string());
+  const corpus::PreparedCorpus prepared = [&] {
+    const Stoppable stoppable(options);
+    return corpus::prepare_corpus(spec, options);
+  }();
+  write_out("{}", corpus::text_of(prepared.cleaned));
+  if (prepared.cleaned.bands.bands > 0)
+    write_out("near         {} bands of {} rows; similarity {:g} is found with probability {:.2f}\n",
+              prepared.cleaned.bands.bands, prepared.cleaned.bands.rows, spec.deduplicate.near,
+              prepared.cleaned.bands.probability(spec.deduplicate.near));
+  for (const corpus::PreparedDomain& domain : prepared.domains) {
+    write_out("train        {}: {}\n", part_text(domain.result.train), options.output / domain.name / "train.bin");
+    if (domain.result.has_validation)
+      write_out("validation   {}: {}\n", part_text(domain.result.validation),
+                options.output / domain.name / "validation.bin");
+  }
+  write_out("report       {}\n", options.output / "report.html");
+}
+
 void run(data::PrepareOptions options) {
-  options.progress = stderr;
-  options.stop = &stopped;
-  std::signal(SIGINT, stop);
-  std::signal(SIGTERM, stop);
-  const data::PrepareResult result = data::prepare(options);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  const data::PrepareResult result = [&] {
+    const Stoppable stoppable(options);
+    return data::prepare(options);
+  }();
   for (const std::string& note : result.notes) write_out("note         {}\n", note);
   if (result.empty_documents > 0) {
     write_out("note         skipped {} empty documents\n",
@@ -79,12 +114,15 @@ tokenizer.json. Quotes keep the shell from expanding a pattern that is too long 
 
 void add_prepare(Command& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
+  auto pipeline = std::make_shared<std::filesystem::path>();
   const Verb verb = kintsugi.add_verb("prepare", "Tokenizes text into token files for training");
   verb.texts(
           "inputs", options->inputs,
           "Files, folders (recursively, without hidden and binary files), glob patterns and pipes; -: standard input")
-      .type_name("PATH")
-      .required();
+      .type_name("PATH");
+  verb.text("--pipeline", *pipeline,
+            "A pipeline file: sources by domain, filters, duplicates (docs/corpus.md); replaces the inputs")
+      .type_name("FILE");
   verb.text("-o,--output", options->output, "Output folder; created if it does not exist")
       .type_name("FOLDER")
       .required();
@@ -112,9 +150,15 @@ void add_prepare(Command& kintsugi) {
   verb.integer("--threads", options->threads, {0, 4096}, "0: all cores").show_default();
   verb.flag("--force", options->force, "Replace existing token files in the folder");
   verb.footer(kFooter);
-  verb.run([options] {
+  verb.run([options, pipeline] {
     require_one_process("prepare");
-    run(*options);
+    if (pipeline->empty() && options->inputs.empty())
+      throw base::UserError("prepare", "no input; name files or folders, or a pipeline file with --pipeline");
+    if (pipeline->empty()) return run(*options);
+    if (!options->inputs.empty() || !options->field.empty() || !options->validation_text.empty())
+      throw base::UserError("prepare",
+                            "--pipeline names its inputs itself; leave out the inputs, --field and --validation-text");
+    run_pipeline(*pipeline, *options);
   });
 }
 

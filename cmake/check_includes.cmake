@@ -12,6 +12,7 @@ set(vendor_cudnn_frontend.h kintsugi/kernels/gpu/cuda/)
 set(vendor_cuda_runtime.h kintsugi/device/)
 set(vendor_zlib.h kintsugi/data/gzip)
 set(vendor_zstd.h kintsugi/data/zstd)
+set(vendor_compact_lang_det.h kintsugi/corpus/cld2)
 set(vendor_httplib.h kintsugi/serve/http)
 set(vendor_json.hpp "kintsugi/(base/json|.*_test[.])")  # all else reads JSON through base/json.h
 set(bad "")

@@ -2,7 +2,7 @@
 # `cmake/check_includes.cmake` refuses any other include before the build starts. `app/` is above all of them.
 set(KINTSUGI_MODULES
   base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower compile simulate search report
-  run text data images samples checkpoint exchange evaluate tasks serve train calibrate sweep)
+  run text data corpus images samples checkpoint exchange evaluate tasks serve train calibrate sweep)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_launch base)
@@ -28,6 +28,7 @@ set(KINTSUGI_MAY_report base tensor mesh program profile simulate)
 set(KINTSUGI_MAY_run base launch device tensor mesh comm kernels program bind profile)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
+set(KINTSUGI_MAY_corpus base tensor config text data report)
 set(KINTSUGI_MAY_images base tensor data)
 set(KINTSUGI_MAY_samples base tensor config text data images)
 set(KINTSUGI_MAY_checkpoint base device tensor mesh comm kernels program run)

@@ -20,9 +20,9 @@ libraries=(
   libxxhash-dev        # checksums
   libgtest-dev         # tests
 )
-# Each gives a transport, reads a kind of compressed text, or serves HTTP; the build does without what the system does not
+# Each gives a transport, reads a kind of compressed text, tells languages apart, or serves HTTP; the build does without what the system does not
 # have.
-optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev libcpp-httplib-dev "$@")
+optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev libcpp-httplib-dev libcld2-dev "$@")
 
 missing=() wanted=()
 for pair in "${programs[@]}"; do

@@ -14,8 +14,8 @@ namespace kintsugi::data {
 
 struct CorpusOptions {
   std::vector<std::string> inputs;  // files, folders, patterns, pipes, and "-" for standard input
-  std::string field;  // if not empty, files are JSONL, and this field of each line is the text of a document
-  std::filesystem::path exclude;             // a folder to leave out of the corpus (the output)
+  std::string field = {};  // if not empty, files are JSONL, and this field of each line is the text of a document
+  std::filesystem::path exclude = {};        // a folder to leave out of the corpus (the output)
   const std::atomic<bool>* stop = nullptr;   // aborts reading from a pipe with a UserError
   std::set<std::string> exclude_files = {};  // canonical paths of files of another corpus (the validation text)
 };
