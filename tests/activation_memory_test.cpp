@@ -1,6 +1,6 @@
-// Activation memory of compiled programs against Korthikanti et al. 2022, *Reducing Activation Recomputation in Large
-// Transformer Models*: from their formulas, term by term, to the bytes that our programs keep from the forward to the
-// backward pass. docs/memory.md has the same table in words.
+// Activation memory of compiled programs compared with Korthikanti et al. 2022, *Reducing Activation Recomputation in
+// Large Transformer Models*, term by term: from their formulas to the bytes that our programs keep from the forward to
+// the backward pass. docs/memory.md has the same table in words.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,11 +16,12 @@ namespace {
 using program::BufferId;
 using program::Program;
 
-// Their letters: s tokens, b samples, h embedding, a heads, v vocabulary, t ranks that share the tensors.
+// Symbols of the paper: s tokens, b samples, h embedding, a heads, v vocabulary, t tensor-parallel ranks.
 struct Sizes {
   int64_t s, b, h, a, v;
 };
-// Sizes divide by what splits them, and buffers are multiples of an alignment. The second is theirs of 175B.
+// Sizes are divisible by the number of ranks, and buffers are multiples of the alignment. The second model is their
+// 175B.
 constexpr Sizes kSmall = {64, 2, 128, 8, 512}, kGpt3 = {2048, 1, 12288, 96, 51200};
 
 struct Case {
@@ -68,7 +69,7 @@ Program lowered(const Case& c, int64_t layers) {
   return compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
 }
 
-// Terms of what is kept; theirs and ours. Of the model's ends those from kFinalNorm on.
+// Terms of activation memory, theirs and ours; from kFinalNorm on, outside of the layers.
 constexpr const char *kNormInputs = "inputs of both norms",
                      *kProductInputs = "inputs of q, k, v and of the first product",
                      *kQueryKeyValue = "query, key, value", *kScores = "scores, their dropout and its mask",
@@ -86,7 +87,7 @@ int64_t sum(const Bytes& terms) {
   return all;
 }
 
-// The term that a buffer of the program is, by the operation that makes it and its dims.
+// Maps a buffer of the program to its term, by the operation that produces it and its dims.
 std::string term_of(const program::Buffer& b, const Case& c) {
   const tensor::Shape& dims = b.type.shape;
   if (!b.input.empty()) return kIds;
@@ -97,13 +98,13 @@ std::string term_of(const program::Buffer& b, const Case& c) {
   if (b.name == "head.0") return kLogits;
   if (b.name == "add" && dims.has("ffn")) return kActivationInput;
   if (b.name == "add" && dims.has("head_dim")) return kQueryKeyValue;
-  // The residual stream: what norms read. It begins with the embedding.
+  // The residual stream: the input of norms, starting with the embedding.
   if (dims.has("embed") && (b.name == "add" || b.name == "embedding"))
     return c.recompute == "full" ? kLayerInput : kNormInputs;
   return "other: " + b.name + " " + to_string(dims);
 }
 
-// What the body "forward" leaves for "backward", of the arena, by term: buffers that both touch.
+// Arena bytes that body "forward" leaves for "backward", by term: buffers used by both.
 Bytes kept(const Program& p, const Case& c) {
   std::map<program::Work, std::set<BufferId>> touched;
   for (const program::Call& call : p.list(program::Step::train).calls) {
@@ -128,7 +129,7 @@ Bytes difference(const Bytes& more, const Bytes& less) {
   return terms;
 }
 
-// Of a layer, of all that is there beside layers, and what a layer more adds to the arena's lower bound.
+// Per layer; outside of the layers; and the increase of the arena's lower bound per layer.
 struct Measured {
   Bytes layer, ends;
   int64_t bound = 0;
@@ -150,14 +151,14 @@ const Measured& measured(const Case& c) {
   return m;
 }
 
-// A term, in bytes: what they count, and what ours keeps. Where the two differ, why.
+// A term in bytes, theirs and ours, and the reason for a difference.
 struct Row {
   const char* term;
   int64_t published, ours;
   const char* why = "";
 };
 
-// Sections 4.1, 4.2 and 5. `whole` divides what stands on all t ranks but for sequence parallelism.
+// Sections 4.1, 4.2 and 5. `whole` divides what is replicated on all t ranks without sequence parallelism.
 std::vector<Row> of_layer(const Case& c) {
   const auto& [s, b, h, a, v] = c.sizes;
   const int64_t t = c.t, sbh = s * b * h, whole = c.sequence_parallel ? t : 1, assb = a * s * s * b;
@@ -198,14 +199,14 @@ int64_t published_of_layer(const Case& c) {
   return scores + (c.sequence_parallel ? 34 * sbh / t : 10 * sbh + 24 * sbh / t);
 }
 
-// Section 4.3: sbh/t + 4sbh/t (1 + v/h), which supposes sequence parallelism.
+// Section 4.3: sbh/t + 4sbh/t (1 + v/h), which assumes sequence parallelism.
 int64_t published_of_ends(const Case& c) {
   const auto& [s, b, h, a, v] = c.sizes;
   const int64_t whole = c.sequence_parallel ? c.t : 1;
   return s * b * h / whole + 4 * s * b * h / whole + 4 * s * b * v / c.t;
 }
 
-// From the published sum, term by term, to what was found.
+// From the published sum, term by term, to the measured one.
 void expect(const Bytes& found, const std::vector<Row>& rows, int64_t published) {
   Bytes theirs, ours;
   int64_t bytes = published;
@@ -234,7 +235,7 @@ TEST(ActivationMemory, OfTheEndsIsThePublishedOneButForNamedTerms) {
   }
 }
 
-// At the instant that needs most the kept values of all layers live, and nothing else that grows with them.
+// At the peak, the kept activations of all layers are live, and nothing else that scales with depth.
 TEST(ActivationMemory, IsWhatALayerMoreCosts) {
   for (const Case& c : cases()) EXPECT_EQ(measured(c).bound, sum(measured(c).layer)) << c.text();
 }

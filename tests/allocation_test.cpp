@@ -1,5 +1,5 @@
-// Nothing is allocated inside a step. This program has a malloc of its own, which counts and asks who called; so it is
-// a test executable of its own, for glibc.
+// A step allocates nothing. This program replaces malloc with one that counts calls and records callers, so it is a
+// separate executable, for glibc.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ int posix_memalign(void** to, size_t alignment, size_t bytes) {
 namespace kintsugi::tests::allocation_test {
 namespace {
 
-// The file that an address belongs to, without its folder.
+// The file name of the object that contains an address.
 std::string object_of(void* address) {
   Dl_info info = {};
   if (!::dladdr(address, &info) || !info.dli_fname) return "?";
@@ -91,7 +91,7 @@ std::string object_of(void* address) {
   return std::string(name.substr(name.rfind('/') + 1));
 }
 
-// Whether an address lies in one of the functions above, which the linker shows to the libraries by name.
+// Whether an address is in one of the functions above, which the linker exports to the libraries by name.
 bool is_interposed(void* address) {
   Dl_info info = {};
   if (!::dladdr(address, &info) || !info.dli_sname) return false;
@@ -100,7 +100,7 @@ bool is_interposed(void* address) {
   return false;
 }
 
-// The first caller that is neither one of those nor the C and C++ libraries: all of Kintsugi is in the executable.
+// The first caller outside of those and the C and C++ libraries. All of Kintsugi is in the executable.
 std::string caller_of(const Allocation& a, const std::string& self) {
   for (int i = 0; i < a.depth; ++i) {
     void* const address = a.stack[static_cast<size_t>(i)];
@@ -131,7 +131,7 @@ std::map<std::string, Count> count(F&& f) {
     const std::string caller = caller_of(allocations[i], self);
     callers[caller].calls += 1;
     callers[caller].bytes += allocations[i].bytes;
-    // For addr2line, if there are any unwanted allocations.
+    // Input for addr2line, if there are unwanted allocations.
     if (caller == "ours" && callers[caller].calls <= 20)
       ::backtrace_symbols_fd(allocations[i].stack.data(), allocations[i].depth, 2);
   }
@@ -140,7 +140,7 @@ std::map<std::string, Count> count(F&& f) {
 
 }  // namespace
 
-// Machine::step reads states by name, which is no part of a step.
+// Machine::step looks up states by name, outside of the measured step.
 void run_step(Machine& machine, int64_t number) {
   kernels::Numbers numbers = {.seed = 1, .step = number, .learning_rate = 1e-3};
   machine.executor.run(program::Step::train, numbers,
@@ -155,7 +155,7 @@ class InAStep : public testing::Test {
   }
 };
 
-// The counter works: it sees allocations made here, on every thread.
+// The counter works: it detects allocations made here, on every thread.
 TEST_F(InAStep, AllocationsAreSeen) {
   base::ThreadTeam team(2);
   const auto callers = count([&] { team.run([](int) { ::operator delete(::operator new(100)); }); });
@@ -186,7 +186,7 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
     }
 }
 
-// Nor where the step is measured.
+// Nor while the step is profiled.
 TEST_F(InAStep, NothingIsAllocatedForARecorder) {
   config::Settings s = small_model("gpt", "fp32");
   s.parallel.device = "cpu";
@@ -198,7 +198,7 @@ TEST_F(InAStep, NothingIsAllocatedForARecorder) {
   EXPECT_GT(recorder.times().whole.length(), 0);
 }
 
-// Nor where states and activations come from a file.
+// Nor with offloaded states and activations.
 TEST_F(InAStep, NothingIsAllocatedWithOffload) {
   config::Settings s = small_model("gpt", "bf16");
   s.model.layers = 4;
@@ -222,7 +222,7 @@ TEST_F(InAStep, NothingIsAllocatedWithOffload) {
   EXPECT_GT(stores, 20u);  // more than optimizer state alone
 }
 
-// What is printed is what is allocated, to the byte.
+// The printed memory equals the allocated memory, to the byte.
 TEST_F(InAStep, TheArenaIsThePrintedPeak) {
   for (const std::string family : {"gpt", "llama"})
     for (const std::string dtype : {"fp32", "bf16", "fp64"}) {

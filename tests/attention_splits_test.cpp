@@ -1,5 +1,5 @@
-// Attention in a window, with capped scores, within documents and with sinks, after norms of heads and a rotation of
-// some dims: a step of a small graph on one rank, and in every way in which its dims are split.
+// Attention with a window, capped scores, documents, sinks, norms per head and partial rotation: a step of a small
+// graph on one rank, and with every split of its dims.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

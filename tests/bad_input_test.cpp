@@ -1,4 +1,4 @@
-// The command and bad input: one line that says what was wrong, exit code 1, and what was saved before is still whole.
+// The command with bad input: one error line, exit code 1, and saved data remains intact.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void damage(const fs::path& file, const std::string& tensor) {
   change_byte(file, 8 + header + (offsets[0].get<size_t>() + offsets[1].get<size_t>()) / 2, 4);
 }
 
-// The lines of stderr that are neither progress nor where a run begins; checksums as #.
+// The lines of stderr, without progress and the start of a run; checksums are replaced by #.
 std::string complaints(const std::string& err) {
   std::string kept;
   for (size_t begin = 0, end; (end = err.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -72,13 +72,13 @@ class BadInput : public testing::Test {
     EXPECT_EQ(complaints(ended.err), lines) << arguments;
   }
 
-  // Through check, which trains nothing, too.
+  // Also with check, which does not train.
   void expect_config_error(const std::string& sets, const std::string& line) {
     for (const char* verb : {"check", "train"})
       expect_error(std::string(verb) + " run.toml --set train.folder=other " + sets, line);
   }
 
-  // The run of run.toml, made once.
+  // The run of run.toml, created once.
   void train() {
     const Ended ended = kintsugi("train run.toml");
     ASSERT_EQ(ended.code, 0) << ended.err;
@@ -155,7 +155,7 @@ TEST_F(BadInput, TokenFiles) {
   expect_config_error("data.train=nowhere/train",
                       "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" "
                       "makes one from text\n");
-  // Files of another corpus under the name of one that prepare wrote, or what it wrote about them is damaged.
+  // Files of another corpus under the same name, or damaged files written by prepare.
   const std::string again =
       "; prepare it again, or, if train.bin and train.idx are of another program, remove train.json\n";
   fresh();
@@ -171,7 +171,7 @@ TEST_F(BadInput, TokenFiles) {
   expect_config_error(
       use,
       "error: [tokens] \"bad/train.json\":1: the JSON ends too early, after 12 bytes; it seems to be cut off" + again);
-  // A file from another program: it has nothing but the ids.
+  // A file of another program, without our metadata.
   fresh();
   for (const char* name : {"bad/train.json", "bad/tokenizer.json"}) fs::remove(folder / name);
   expect_config_error(use + " model.vocab=100" + kNoValidation,
@@ -194,7 +194,7 @@ TEST_F(BadInput, Tokenizers) {
                "error: [evaluate] \"chars/validation\" was prepared with a different tokenizer than "
                "\"run/step_00000003\"; prepare it with "
                "--tokenizer run/step_00000003/tokenizer.json\n");
-  // Only the fingerprint is left to tell.
+  // Only the fingerprint differs.
   fs::remove(folder / "chars/tokenizer.json");
   expect_config_error("data.validation=chars/validation",
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
@@ -223,7 +223,7 @@ TEST_F(BadInput, ADamagedCheckpoint) {
   expect_error("generate run/step_00000003 --length 1", "error: " + said("run", 3));
   expect_error("evaluate run/step_00000003", "error: " + said("run", 3));
   expect_error("train run.toml --set train.folder=next train.init_from=run/step_00000003", "error: " + said("run", 3));
-  // A run's folder stands for its newest whole one, and the text alone is on stdout.
+  // A run's folder names its newest complete checkpoint; stdout contains only the text.
   const Ended text = kintsugi("generate run --length 4 --prompt Line --temperature 0");
   EXPECT_EQ(text.code, 0);
   EXPECT_EQ(complaints(text.err), "warning: step 3 is skipped: " + said("run", 3));
@@ -233,7 +233,7 @@ TEST_F(BadInput, ADamagedCheckpoint) {
   EXPECT_EQ(resumed.code, 0);
   EXPECT_EQ(complaints(resumed.err), "warning: step 3 is skipped: " + said("run", 3));
   EXPECT_NE(resumed.err.find("resumed at step 2 from run/step_00000002\n"), std::string::npos) << resumed.err;
-  // The numbers are those of a run that was never damaged.
+  // The numbers equal those of an undamaged run.
   EXPECT_EQ(kintsugi("train run.toml --resume --set train.folder=copy train.steps=4").code, 0);
   EXPECT_EQ(base::read_file(weights(4)), base::read_file(folder / "copy/step_00000004/rank_00000.safetensors"));
 
@@ -318,7 +318,7 @@ TEST_F(BadInput, LessMemoryThanTheProgramNeeds) {
 }
 
 TEST_F(BadInput, ALossThatIsNotFinite) {
-  // Every weight leaves the range of fp32 in the first update.
+  // The first update overflows every weight in fp32.
   expect_error("train run.toml --set train.folder=a train.learning_rate=1e39" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; the newest checkpoint, "
@@ -326,7 +326,7 @@ TEST_F(BadInput, ALossThatIsNotFinite) {
   expect_error("train run.toml --set train.folder=b train.learning_rate=1e39 checkpoint.every=0" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; nothing was saved yet: try a smaller learning_rate\n");
-  // The weights are finite; their products are not.
+  // The weights are finite; their matmuls overflow.
   expect_error("train run.toml --set train.folder=c train.learning_rate=1e25 parallel.device=reference" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: layer 0, forward: contract makes add "
                "of micro-batch 0; the newest checkpoint, "
@@ -372,13 +372,13 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
   }
 }
 
-// A handler's frame on the stack of a thread that computes would be written over its data.
+// A signal handler's frame on a compute thread's stack would overwrite its data.
 TEST_F(BadInput, OneThreadTakesSignalsAndItDoesNotCompute) {
   Process process(folder.path(),
                   "train run.toml --set train.steps=1000000 checkpoint.every=0 parallel.data=2 parallel.threads=2");
   ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
   constexpr uint64_t kSignals = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1);
-  // Of each thread, whether it takes them.
+  // For each thread, whether it accepts these signals.
   const auto read = [&] {
     std::map<std::string, bool> takes;
     for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task")) {
@@ -389,7 +389,7 @@ TEST_F(BadInput, OneThreadTakesSignalsAndItDoesNotCompute) {
     }
     return takes;
   };
-  // While a thread begins or ends, the list may lack another.
+  // The list may be incomplete while threads start or exit.
   std::map<std::string, bool> threads, before;
   ASSERT_TRUE(process.wait_for([&] {
     before = std::move(threads);

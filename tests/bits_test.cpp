@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(All, BitsOfZero,
                          testing::Combine(testing::Values("gpt", "llama"), testing::Values("fp32", "bf16"),
                                           testing::Values("data=2", "data=4", "data=2 tensor=2")));
 
-// Eight units of two samples: one tree, whoever computes them.
+// Eight units of two samples: one reduction tree, regardless of which rank computes them.
 TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
   for (const char* family : {"gpt", "llama"})
     for (const std::string gradients : {"fp32", "bf16 in fp32", "bf16"}) {
@@ -97,7 +97,7 @@ TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
     }
 }
 
-// Bytes of a step's collectives.
+// Bytes of the collectives of a step.
 double sent(const program::Program& p) {
   double bytes = 0;
   for (const program::Call& call : p.list(program::Step::train).calls)
@@ -106,9 +106,9 @@ double sent(const program::Program& p) {
   return bytes;
 }
 
-// Gradients travel in bf16: near, and the same bits on every rank.
-// Nothing is joined across the cut that is joined where there is none: wherever a block has its norms, with biases and
-// without, the gradients of a stage travel as those of a layer do.
+// Gradients communicated in bf16 are close to fp32 and have equal bits on every rank. Nothing is fused across a stage
+// boundary that is not fused within a stage: wherever a block has its norms, with and without biases, gradients between
+// stages are rounded like those between layers.
 TEST(BitsOfStages, ACutBetweenLayersChangesNone) {
   for (const std::string device : {"cpu", "emulated"})
     for (const std::string place : {"before", "after", "output", "both"})
@@ -139,8 +139,8 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
   }
 }
 
-// Gradients that add up in bf16 over passes and ranks: near to those in fp32, different from them, in half the memory,
-// and a step sends half the bytes.
+// Gradients accumulated in bf16 over passes and ranks are close to but different from fp32, take half the memory, and
+// halve the traffic of a step.
 TEST(GradientDtype, Bf16IsNearAndHalfTheBytes) {
   const config::Settings s = model_of("gpt", "bf16", 2);
   const auto of = [](const program::Program& p) {

@@ -1,7 +1,7 @@
-// The bubble of each schedule, counted from the compiled programs of all ranks: their calls in order, and of what one
-// rank waits for from another only the messages that stand in the bodies. Forward, input gradient and weight gradient
-// of a chunk cost 1 each, communication nothing. And that what micro-batches in flight keep takes the slots that the
-// schedule needs, each its own memory.
+// The bubble of each schedule, measured on the compiled programs of all ranks: their calls in order, and the
+// dependencies given by their messages. Forward, input gradient and weight gradient of a chunk cost 1 each,
+// communication is free. Also, activations of micro-batches in flight occupy as many slots as the schedule needs, each
+// with separate memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ struct Case {
   plan::Schedule made() const { return plan::make_schedule(schedule, stages, chunks, micro_batches); }
 };
 
-// Every schedule with 2, 4 and 8 stages and 1, 4, 8 and 32 micro-batches, where it admits them.
+// Every schedule with 2, 4 and 8 stages and 1, 4, 8 and 32 micro-batches, where it supports them.
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = [] {
     std::vector<Case> all;
@@ -80,7 +80,7 @@ const std::vector<Program>& lowered(const Case& c) {
   return at->second = compile::compile({.settings = s, .kernels = *kernels});
 }
 
-// What a call is for the pipeline, or nothing.
+// The pipeline task of a call, if any.
 std::optional<plan::Task> task_of(const Program& p, const Call& call) {
   const Body& body = p.bodies[static_cast<size_t>(call.body)];
   for (plan::Work work : {plan::Work::forward, plan::Work::backward, plan::Work::weight})
@@ -89,8 +89,8 @@ std::optional<plan::Task> task_of(const Program& p, const Call& call) {
   return std::nullopt;
 }
 
-// Runs the calls of all ranks. A call that waits for a message waits until the call that sends it has ended. A wait for
-// what was sent ends when the other rank has asked for it.
+// Simulates the calls of all ranks. A call that receives a message starts after the sending call has ended. A wait for
+// a send completes once the receiver has posted its receive.
 class Ranks {
  public:
   explicit Ranks(const std::vector<Program>& stages) {
@@ -112,7 +112,8 @@ class Ranks {
   }
 
   int64_t length = 0;
-  // "forward of chunk 0, micro-batch 3 of rank 0 -> forward of chunk 1, micro-batch 3 of rank 1": by messages.
+  // "forward of chunk 0, micro-batch 3 of rank 0 -> forward of chunk 1, micro-batch 3 of rank 1": dependencies from
+  // messages.
   std::set<std::string> edges;
   std::vector<int64_t> idle() const {
     std::vector<int64_t> all;
@@ -130,7 +131,7 @@ class Ranks {
     bool sent = false;                      // something, in this task
     int64_t time = 0, busy = 0, ended = 0;  // ended: its last task
   };
-  // One way of a channel: for each message when it was sent and asked for, and what sent it.
+  // One direction of a channel: for each message, when it was sent and received, and by which tasks.
   struct Channel {
     std::vector<int64_t> sent, asked;
     std::vector<std::string> from;
@@ -138,14 +139,15 @@ class Ranks {
   using Key = std::tuple<int, int, std::string>;  // from, to, channel
   static bool is_weight(const Body& b) { return b.does(program::Work::weight); }
 
-  // The channel of a message, and which end of it a rank is.
+  // The channel of a message, and the end of it that a rank is.
   static std::pair<Key, bool> key_of(const Rank& r, const Instruction& i) {
     const int peer = r.program->mesh.group(r.rank, i.group)[static_cast<size_t>(i.peer)];
     const bool sends = i.collective == program::Collective::send;
     return {{sends ? r.rank : peer, sends ? peer : r.rank, i.channel}, sends};
   }
 
-  // Runs it as far as possible; whether it made progress. What a task sends is available when it ends.
+  // Runs the call as far as possible; returns whether it made progress. A message is available when its sending task
+  // has ended.
   bool go(Rank& r) {
     const Call& call = r.list->calls[r.call];
     const Body& body = r.program->bodies[static_cast<size_t>(call.body)];
@@ -187,7 +189,7 @@ class Ranks {
   std::map<std::tuple<int, int, int64_t>, size_t> under_way_;  // by rank, event, micro-batch: place in its channel
 };
 
-// In units of a forward pass of a chunk, of p stages of v chunks and m micro-batches.
+// In units of a forward pass of a chunk, for p stages of v chunks and m micro-batches.
 int64_t published_idle(const Case& c) {
   const int64_t p = c.stages, m = c.micro_batches;
   if (c.schedule != "zero_bubble") return 3 * (p - 1);
@@ -208,8 +210,8 @@ TEST(Bubble, OfTheProgramsIsThePublishedOne) {
   }
 }
 
-// Messages alone say what waits for what: forward for the forward of the chunk before, backward for the backward of the
-// chunk behind, of the same micro-batch, and nothing else.
+// The only dependencies through messages: a forward on the forward of the previous chunk and a backward on the backward
+// of the next chunk, of the same micro-batch.
 TEST(Bubble, MessagesAreTheDependenciesOfTasks) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.text());
@@ -236,7 +238,7 @@ TEST(Bubble, MessagesAreTheDependenciesOfTasks) {
   }
 }
 
-// Between neighbouring chunks a micro-batch sends the residual stream once, and its gradient once.
+// Between adjacent chunks a micro-batch sends the residual stream once and its gradient once.
 TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
   for (const Case& c : cases()) {
     if (!c.more.empty()) continue;
@@ -257,8 +259,8 @@ TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
   }
 }
 
-// What a stage keeps of a micro-batch from its forward pass on, in one place of the arena: from the first to the last
-// call that touches it.
+// What a stage keeps of a micro-batch from its forward pass on, in one arena slot: from the first to the last call that
+// uses it.
 struct Kept {
   BufferId root;
   int chunk;
@@ -269,14 +271,14 @@ struct Kept {
   int64_t at, bytes;
 };
 
-// "" of a body that stands beside another.
+// "" for a body that is not part of the pipeline.
 std::string work_text(const program::Body& body) {
   return body.role == program::Role::work ? std::string(name_of(body.work)) : "";
 }
 
 std::vector<Kept> kept(const Program& p) {
   const CallList& list = p.list(program::Step::train);
-  // By root, the bodies that touch it.
+  // By root buffer, the bodies that use it.
   std::map<BufferId, std::set<int>> bodies;
   for (size_t b = 0; b < p.bodies.size(); ++b)
     for (const Instruction& i : p.bodies[b].instructions)
@@ -311,7 +313,7 @@ std::vector<Kept> kept(const Program& p) {
   return all;
 }
 
-// The most micro-batches of which something lives at one call.
+// The maximum number of micro-batches with live buffers at one call.
 size_t most_alive(const std::vector<Kept>& all, size_t calls) {
   std::map<std::pair<int, int64_t>, std::pair<size_t, size_t>> lives;  // by chunk and micro-batch
   for (const Kept& k : all) {
@@ -331,7 +333,7 @@ std::vector<Kept> those(const std::vector<Kept>& all, const std::function<bool(c
   return some;
 }
 
-// In each chunk, and of all chunks together. Where weight gradients are apart, some is kept until those are made.
+// Per chunk, and over all chunks. With separate weight gradients, some activations are kept until these are computed.
 TEST(Slots, AreAsManyAsTheScheduleHasInFlight) {
   for (const Case& c : cases()) {
     if (c.more.find("recompute") != std::string::npos) continue;  // keeps what it received, and no more
@@ -349,7 +351,7 @@ TEST(Slots, AreAsManyAsTheScheduleHasInFlight) {
           const int chunk = p.stage + v * c.stages;
           const auto in_flight = static_cast<size_t>(expected.by_chunk[static_cast<size_t>(v)]);
           EXPECT_EQ(most_alive(those(own, [&](const Kept& k) { return k.chunk == chunk; }), calls), in_flight);
-          // What is received has a place one call before it is used, so that it may come meanwhile.
+          // A received value has memory one call before its use, so that its receive can be posted early.
           const auto received =
               those(all, [&](const Kept& k) { return k.until == until && k.received && k.chunk == chunk; });
           EXPECT_LE(most_alive(received, calls), in_flight + 1);
@@ -375,7 +377,7 @@ TEST(Slots, OfWhatLivesAtOneTimeAreApart) {
     }
 }
 
-// Of 24 micro-batches more the arena's lower bound knows nothing but what those in flight keep.
+// 24 additional micro-batches do not change the arena's lower bound, except by those in flight.
 TEST(Slots, MoreMicroBatchesCostWhatIsInFlightOfThem) {
   for (std::string_view schedule : plan::schedule_names())
     for (int stages : {2, 4}) {

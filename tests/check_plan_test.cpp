@@ -1,4 +1,4 @@
-// Plans against the graphs of a GPT and of a Llama.
+// Plans checked against the graphs of a GPT and of a Llama.
 #include "kintsugi/plan/check_plan.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ ModelDims model_of(const std::string& text) {
   return compile::dims_of(models::build_training(settings_of(text)));
 }
 
-// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 64,000,000 where `text` says nothing
-// else.
+// embed 128, kv_heads 4, group 1, head_dim 32, ffn 512, seq 256, batch 8 and vocab 64,000,000 unless `text` overrides
+// them.
 std::string error_in(const std::string& text) {
   try {
     check_plan(plan_from(settings_of(text).parallel), model_of(text));
@@ -53,7 +53,7 @@ TEST(CheckPlan, WhatFits) {
             "no error");
   for (const char* method : {"gathered", "ring", "ulysses"})
     EXPECT_EQ(error_in("parallel = {context = 4, context_method = '" + std::string(method) + "'}\n"), "no error");
-  // More than the heads are: the rest goes to seq.
+  // More ranks than heads: the remaining factors split seq.
   EXPECT_EQ(error_in("parallel = {context = 8, context_method = 'ulysses'}\n"), "no error");
 }
 
@@ -68,7 +68,7 @@ TEST(CheckPlan, ADimSmallerThanItsAxis) {
             "[plan] dim \"kv_heads\" of size 2, with \"group\" of size 2, is smaller than mesh axis \"tensor\" of size "
             "1000000; nearest kv_heads: 500000; nearest tensor: 4");
   EXPECT_EQ(error_in("model.heads = 2\nparallel = {tensor = 4, allow_repeat = true}\n"), "no error");
-  // Two of three fit, and a rank of padding alone would be left.
+  // Two of three factors fit; a rank with nothing but padding would remain.
   EXPECT_EQ(error_in("model.heads = 3\nmodel.embed = 96\nparallel = {tensor = 4}\n"),
             "[plan] dim \"kv_heads\" of size 3, with \"group\" of size 1, is smaller than mesh axis \"tensor\" of size "
             "4; nearest kv_heads: 4; nearest tensor: 3");
@@ -83,7 +83,7 @@ TEST(CheckPlan, ADimSmallerThanItsAxis) {
   EXPECT_EQ(error_in("model.embed = 4\nparallel = {data = 8, rules = ['embed in optimizer -> data, padded']}\n"),
             "[plan] dim \"embed\" of size 4 is smaller than mesh axis \"data\" of size 8; nearest embed: 8; nearest "
             "data: 4");
-  // What is not known yet is not compared.
+  // Unknown sizes are not compared.
   EXPECT_EQ(error_in("parallel = {tensor = 4}\n"), "no error");
   EXPECT_EQ(error_in("model.vocab = 5\nparallel = {tensor = 4}\n"), "no error");
   EXPECT_EQ(error_in("model.vocab = 3\nparallel = {tensor = 4}\n"),

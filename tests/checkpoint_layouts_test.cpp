@@ -1,4 +1,4 @@
-// Checkpoints know no layout: what any ranks have saved, any others load, to the same bits.
+// Checkpoints are independent of the layout: saved by any ranks, loaded by any others, with equal bits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using checkpoint::Load;
 using checkpoint::ScratchFolder;
 
-// Sizes that most axes do not divide: a vocabulary of 65, 3 key-value heads of 2 query heads each.
+// Sizes that most axes do not divide: a vocabulary of 65, 3 key-value heads with 2 query heads each.
 config::Settings model_of(const std::string& family, const std::string& dtype, const std::string& layout) {
   config::Settings s = small_model(family, dtype);
   s.model.heads = 6;
@@ -37,7 +37,7 @@ config::Settings model_of(const std::string& family, const std::string& dtype, c
   s.train.steps = 10;
   set_layout(s, layout);
   s.train.micro_batch = 12 / s.parallel.data;
-  // Narrow weights as training makes them, from fp32.
+  // Low-precision weights rounded from fp32, as in training.
   if (dtype == "bf16" || dtype == "fp16") s.parallel.device = "cpu";
   return s;
 }
@@ -53,7 +53,7 @@ struct Ranks {
     return run.loss();
   }
 
-  // Calls f(executor, communicator of all) on every rank, and returns what each threw.
+  // Calls f(executor, communicator of all) on every rank, and returns the errors thrown.
   template <typename F>
   std::vector<std::string> on_ranks(const F& f) {
     const auto worlds = comm::thread_worlds(run.ranks(), {.time_limit = std::chrono::seconds(60)});
@@ -85,7 +85,7 @@ struct Ranks {
     });
   }
 
-  // Everything that a checkpoint is to bring back, by name; of numbers, those of every rank.
+  // Everything that a checkpoint must restore, by name; numbers of every rank.
   Numbers states() const {
     Numbers all = run.states(program::StateKind::weight);
     all.merge(run.states(program::StateKind::optimizer));
@@ -108,7 +108,7 @@ struct Ranks {
   train::LayoutRun run;
 };
 
-// "" where both hold the same bits under the same names.
+// "" if both have the same bits under the same names.
 std::string different(const Numbers& a, const Numbers& b) {
   if (a.size() != b.size()) return fmt::format("{} states, not {}", a.size(), b.size());
   for (const auto& [name, x] : a) {
@@ -120,7 +120,7 @@ std::string different(const Numbers& a, const Numbers& b) {
   return "";
 }
 
-// "" where the files of a checkpoint hold each element of each tensor once; and how many bytes each file holds.
+// "" if the files of a checkpoint contain each element of each tensor once; and the bytes of each file.
 std::string not_once(const fs::path& folder, std::map<std::string, int64_t>& bytes) {
   const checkpoint::CheckpointReader reader(folder);
   for (const auto& [name, tensor] : reader.index().tensors) {
@@ -150,7 +150,7 @@ const std::vector<std::string>& layouts() {
   return list;
 }
 
-// Two steps in one layout, saved there; loaded in all others, where the next step has the same loss.
+// Two steps in one layout, saved; loaded in all others, where the next step has the same loss.
 void from_one_to_all(const std::string& family, const std::string& dtype, const std::string& from, double tolerance) {
   ScratchFolder scratch;
   Ranks source(family, dtype, from);
@@ -169,7 +169,7 @@ void from_one_to_all(const std::string& family, const std::string& dtype, const 
   }
 }
 
-// Does something when the first wait of a rank is over.
+// Calls a function after the first wait of a rank.
 class Meddling : public ForwardingCommunicator {
  public:
   Meddling(comm::Communicator& inner, std::function<void()> then)
@@ -228,7 +228,7 @@ TEST(CheckpointLayouts, EachElementIsWrittenOnceAndEachRankWritesAsMuch) {
     }
     EXPECT_EQ(stored, whole) << layout;
     EXPECT_LE(static_cast<double>(most), 1.6 * static_cast<double>(whole) / run.run.ranks()) << layout;
-    // Weights as their masters, and no master beside them.
+    // Weights equal their masters, and there is no separate master.
     for (const program::StateInfo& s : run.run.program().states)
       EXPECT_EQ(names.contains(s.name), s.saved && !s.name.ends_with(".master")) << s.name;
   }
@@ -313,7 +313,7 @@ TEST(CheckpointLayouts, ErrorsOfLoading) {
             misshaped.same(shown + " holds embedding.table [vocab:65 embed:24], the model needs [vocab:66 embed:24]: "
                                    "[model] must be that of the checkpoint"));
 
-  // Each rank reads no more than its own part; a bit in a part of another is an error of all the same.
+  // Each rank reads only its own part; a corrupt bit in any part is the same error on all ranks.
   const fs::path file = folder / "rank_00003.safetensors";
   std::string text = base::read_file(file);
   text.back() = static_cast<char>(text.back() ^ 1);

@@ -1,4 +1,4 @@
-// `kintsugi compare`: right layouts pass, in every dtype; what is damaged is found where it first shows, by its name.
+// `kintsugi compare`: correct layouts pass, in every dtype; an injected error is found where it first appears, by name.
 #include "kintsugi/train/compare.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ const train::Difference& find(const train::Comparison& c, int64_t step, train::C
   throw base::InternalError("test", "no {} of {}", name_of(what), name);
 }
 
-// The collective that reduces the gradient of a bucket, and the wait for it, are gone.
+// Removes the collective that reduces a bucket's gradient, and its wait.
 void drop_reduction(Program& p, const std::string& value) {
   size_t dropped = 0;
   for (program::Body& body : p.bodies)
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 }  // namespace
 
-// The gradient of a key's bias is zero but for rounding, and AdamW makes a full step of it, in either direction.
+// The gradient of a key's bias is zero up to rounding, and AdamW turns it into a full step in a random direction.
 TEST(Compare, IsNotAlarmedByAnUpdateThatIsNothingButRounding) {
   config::Settings s = model_of("gpt", "fp32", "tensor=2");
   s.train.epsilon = 1e-15;
@@ -105,11 +105,11 @@ TEST(Compare, IsNotAlarmedByAnUpdateThatIsNothingButRounding) {
   EXPECT_GT(d.size(), 1e-4) << "a learning rate of 1e-3 and no difference: the test is in vain";
   EXPECT_TRUE(d.within());
   EXPECT_EQ(c.first(), nullptr) << print(c);
-  // Elsewhere the same difference would be one.
+  // For another weight, the same difference is reported.
   EXPECT_LT(find(c, 1, train::Compared::weight, "layer0.ffn.down.weight").limit, 1e-4);
 }
 
-// Units of a batch have the same bits for every number of data ranks.
+// Units of a batch give the same bits for every data size.
 TEST(Compare, SeesNoBitOfDifferenceWhereUnitsAreAddedInOneTree) {
   config::Settings s = model_of("gpt", "fp32", "data=4 zero=3");
   s.train.reproducible = 4;
@@ -126,7 +126,7 @@ TEST(Compare, SgdIsComparedThroughItsMomentum) {
   EXPECT_GT(twice, 2 * find(c, 1, train::Compared::weight, "layer0.ffn.up.weight").scale);
 }
 
-// The scale of the loss begins where fp16 cannot hold these gradients, and is halved until it can.
+// The initial loss scale overflows these fp16 gradients and is halved until they fit.
 TEST(Compare, AStepWhoseGradientsOverflowIsLeftOut) {
   config::Settings s = model_of("olmo2", "fp16", "tensor=2");
   s.model.context = s.train.sequence = 64;
@@ -249,7 +249,7 @@ TEST_F(CompareCommand, ShrinksAndWritesEveryDifference) {
   const std::string csv = base::read_file(folder / "d.csv");
   EXPECT_TRUE(csv.starts_with("step,what,layer,name,element,rank,value,one_rank,difference,limit,scale\n0,weight,-1,"))
       << csv;
-  // Weights of steps 0, 1, 2, gradients of two, and two losses.
+  // Weights of steps 0, 1 and 2, two gradients, and two losses.
   const auto lines = std::count(csv.begin(), csv.end(), '\n');
   EXPECT_EQ(lines, 1 + 5 * 20 + 2) << csv;
 }

@@ -1,5 +1,5 @@
-// What the command prints for people, and how it behaves at the edges of its environment: names that could control a
-// terminal, disks without room, limits, clocks, files of a run that are something else.
+// Output for people, and behaviour at the limits of the environment: names with terminal control sequences, full disks,
+// resource limits, clocks, and run files of an unexpected kind.
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 namespace kintsugi::tests::console_test {
 namespace {
 
-// Two finished steps, which the tests look at, resume and copy.
+// A finished run of two steps that tests inspect, resume and copy.
 class Console : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -36,7 +36,7 @@ class Console : public testing::Test {
                         const std::string& launcher = "") {
     return run_kintsugi(folder->path(), arguments, before, launcher);
   }
-  // A copy of the run, in which a test may do what it likes.
+  // A copy of the run that a test may modify.
   static fs::path copy_of_run(const std::string& name) {
     fs::copy(*folder / "run", *folder / name, fs::copy_options::recursive);
     return *folder / name;
@@ -56,7 +56,7 @@ class Console : public testing::Test {
 
 TemporaryFolder* Console::folder = nullptr;
 
-// Colours, a title, a C1 code, an override of direction, and bytes that are not UTF-8.
+// Colours, a title, a C1 code, a bidirectional override, and invalid UTF-8.
 const std::string kEvil = "e\x1b[31mvil\x1b]0;t\x07\xc2\x9b\xe2\x80\xae\x9b";
 
 void expect_tame(const Ended& ended, const std::string& about) {
@@ -67,7 +67,7 @@ void expect_tame(const Ended& ended, const std::string& about) {
   }
 }
 
-// What a command of the shell writes to a terminal; `status` is that of waitpid.
+// The terminal output of a shell command; `status` as from waitpid.
 std::string read_terminal(const fs::path& in, const std::string& command, int& status) {
   int from = -1;
   const pid_t pid = ::forkpty(&from, nullptr, nullptr, nullptr);
@@ -101,7 +101,7 @@ TEST_F(Console, NamesCannotControlATerminal) {
     expect_tame(kintsugi(arguments), base::one_line(arguments));
 }
 
-// What a model wrote is escaped on a terminal, and has its bytes in a file.
+// Generated text is escaped on a terminal and written byte by byte to a file.
 TEST_F(Console, TextsCannotControlATerminal) {
   int status = 0;
   const std::string text = read_terminal(
@@ -111,7 +111,7 @@ TEST_F(Console, TextsCannotControlATerminal) {
   EXPECT_TRUE(kintsugi("generate run --length 1 --prompt \"$(printf 'a\\033[31mb')\"").out.starts_with("a\x1b[31mb"));
 }
 
-// A run is not "done" unless all that it should leave is written.
+// A run is not "done" unless all its files are written.
 TEST_F(Console, TheEndOfARunIsWritten) {
   const fs::path run = copy_of_run("no_end");
   fs::remove(run / "ended.json");
@@ -123,7 +123,7 @@ TEST_F(Console, TheEndOfARunIsWritten) {
   EXPECT_TRUE(fs::exists(run / "step_00000003"));
 }
 
-// What may not grow beyond a few blocks is not left half written, and neither is a file beside it.
+// With a limit on file size, no output is left partially written, and no temporary file remains.
 TEST_F(Console, OutputsAreWholeOrNotThere) {
   fs::create_directory(*folder / "small");
   for (const std::string& arguments :
@@ -136,7 +136,7 @@ TEST_F(Console, OutputsAreWholeOrNotThere) {
   }
 }
 
-// What a killed process left is removed by the next, and what one that runs is writing is not.
+// The next process removes temporary files of a killed one, but not those of a running one.
 TEST_F(Console, PartsOfKilledProcessesGo) {
   fs::create_directory(*folder / "parts");
   const std::string mine = ".kintsugi-" + std::to_string(::getpid()) + "-0.part";
@@ -171,7 +171,7 @@ TEST_F(Console, MetricsThatAreSomethingElse) {
   try_all("6.0 GiB");
 }
 
-// Of a prompt that is longer than the context the user learns what the model does not see.
+// If a prompt exceeds the context, the command says what the model does not see.
 TEST_F(Console, APromptLongerThanTheContext) {
   const Ended one = kintsugi("generate run --length 1 --prompt " + std::string(40, 'x'));
   EXPECT_NE((one.err + one.progress).find("40 tokens, more than the context of 16: the first 24 are dropped"),
@@ -180,7 +180,7 @@ TEST_F(Console, APromptLongerThanTheContext) {
   EXPECT_EQ(kintsugi("generate run --length 1 --prompt xx").err.find("dropped"), std::string::npos);
 }
 
-// A damaged line is told of, and those after it stay.
+// A corrupt line is reported, and the lines after it are kept.
 TEST_F(Console, ABadLineAmongMetrics) {
   const fs::path metrics = copy_of_run("torn") / "metrics.jsonl";
   const std::string whole = base::read_file(metrics);
@@ -223,7 +223,7 @@ TEST_F(Console, LittleMemoryForTheEmulation) {
   EXPECT_EQ(ended.err.find("bug"), std::string::npos) << ended.err;
 }
 
-// A library takes the place of the system's clock, which stands still, goes back or jumps.
+// A preloaded library replaces the system's clock: it stops, goes back or jumps.
 TEST_F(Console, AnyClock) {
   const fs::path source = *folder / "clock.c", library = *folder / "clock.so";
   std::ofstream(source) << "#define _GNU_SOURCE\n#include <stdlib.h>\n#include <sys/syscall.h>\n#include <time.h>\n"
@@ -247,7 +247,7 @@ TEST_F(Console, AnyClock) {
     }
 }
 
-// Whatever prevents a run from starting leaves the folders as they were.
+// A run that cannot start leaves folders unchanged.
 TEST_F(Console, FailedStartsLeaveNoFolder) {
   for (const std::string& sets : {std::string("data.train=none"), std::string("model.vocab=3")}) {
     EXPECT_EQ(kintsugi("train run.toml --set train.folder=never/begun/run " + sets).code, 1);
@@ -309,7 +309,7 @@ TEST_F(Console, HintsForOtherNames) {
   }
 }
 
-// As the shell asks for it.
+// As requested by the shell.
 TEST_F(Console, BashCompletes) {
   ASSERT_TRUE(kintsugi("completion bash").out.starts_with("# bash completion"));
   std::ofstream(*folder / "completion.bash") << kintsugi("completion bash").out;
@@ -326,7 +326,7 @@ TEST_F(Console, BashCompletes) {
   EXPECT_EQ(completed("help evalu"), "evaluate\r\n");
 }
 
-// Every verb and option is in each of the scripts, and on the manual page.
+// Every verb and option is in each completion script and on the manual page.
 TEST_F(Console, CompletionsAndManualAreWhole) {
   const std::string help = kintsugi("train --help").out;
   ASSERT_NE(help.find("--layout"), std::string::npos);
@@ -339,7 +339,7 @@ TEST_F(Console, CompletionsAndManualAreWhole) {
   }
 }
 
-// Verbs of their own, and the options of plan that they were.
+// Separate verbs, and the options of plan that they replace.
 TEST_F(Console, SearchAndScalingAreVerbs) {
   const std::string cluster =
       " --cluster " + (fs::path(__FILE__).parent_path().parent_path() / "clusters/selene.toml").string();

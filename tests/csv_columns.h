@@ -1,4 +1,4 @@
-// What the command writes as CSV.
+// CSV output of the command.
 #pragma once
 
 #include <map>

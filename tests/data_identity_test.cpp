@@ -1,4 +1,4 @@
-// A run goes on with the data that it began with, and with no other; what happens to them under way is said.
+// A run continues only with the data that it started with; changes in between are reported.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class DataIdentity : public testing::Test, protected RanksFolder {
     return "\"corpus/" + name + "\" has the fingerprint #, the run began with #";
   }
 
-  // As an earlier version would have written it.
+  // As written by an earlier version.
   void forget_data(const fs::path& checkpoint) {
     const fs::path path = folder / checkpoint / checkpoint::kIndexFile;
     const std::string text = replaced(base::read_file(path), ",\\s*\"data\":\\s*\\[[^\\]]*\\]", "");
@@ -64,7 +64,7 @@ TEST_F(DataIdentity, AResumedRunHasItsTokenizerAndItsText) {
   // With the new data on purpose.
   EXPECT_EQ(train("train.steps=1 train.init_from=run", "next").code, 0);
 
-  // Contents count, not when or where they were written.
+  // Compares contents, not time or place.
   fs::remove_all(folder / "corpus");
   fs::copy(folder / "kept", folder / "corpus", fs::copy_options::recursive);
   fs::remove(folder / "corpus/train.json");
@@ -116,7 +116,7 @@ TEST_F(DataIdentity, WeightsOfAnotherTokenizerAreAWarning) {
 }
 
 TEST_F(DataIdentity, ATokenFileThatShrinksUnderWay) {
-  // On a device a save may be under way then.
+  // On a device, a save may be in progress at that time.
   for (const auto& [name, device] :
        {std::pair("train", ""), std::pair("validation", ""), std::pair("train", "device=emulated"),
         std::pair("validation", "device=emulated")}) {

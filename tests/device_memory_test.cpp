@@ -1,5 +1,5 @@
-// Whole steps on the emulated device take the memory that the plan says, to the byte, from their beginning to their
-// end; and so do `plan --cluster` and a search of the device that a cluster's file describes.
+// Steps on the emulated device use the planned memory, to the byte, from start to end; and so do `plan --cluster` and a
+// search for the device that a cluster file describes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_P(DeviceMemory, IsThatOfThePlan) {
       EXPECT_EQ(p.sums_bytes > 0, s.train.reproducible > 0);
       for (const int64_t part : {p.state_bytes, p.arena_bytes, p.sums_bytes, p.staged_bytes}) EXPECT_EQ(part % 256, 0);
       bytes += p.bytes();
-      // Slots, what is offloaded, copies of states, numbers that are read.
+      // Slots, offloaded states, copies of states, scalars that are read back.
       using Side = run::DeviceSide;
       pinned += Side::kSlots * p.staged_bytes + p.file_bytes + Side::kBounce + Side::kAnswers;
     }
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "data=2 reproducible=4"},
                     Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}));
 
-// The run of which a cluster's file describes the cards, in one of the layouts that a search tries.
+// The run whose GPUs a cluster file describes, in one of the layouts that a search tries.
 struct OnCards {
   std::string name, dtype;
   search::Candidate layout;
@@ -120,7 +120,7 @@ TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
       config::resolve(config::read_text(kModel, "run.toml", models::catalog(), sets), 8).settings;
   const search::Candidate& layout = GetParam().layout;
 
-  // What is said of cards, by the command and by a search.
+  // Messages about GPU memory, of the command and of a search.
   const TemporaryFolder folder;
   std::ofstream(folder / "run.toml") << kModel << search::as_toml(layout);
   const Ended planned = run_kintsugi(
@@ -138,7 +138,7 @@ TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
             std::string::npos)
       << planned.out;
 
-  // What the same run takes.
+  // The memory that the same run uses.
   config::Settings s = search::settings_of(given, layout);
   s.parallel.device = "emulated";
   const int64_t before = allocated().device;

@@ -1,5 +1,5 @@
-// Whole models on the emulated device beside one rank of the processor: losses, gradients and weights of steps, of
-// which the first is enqueued, the second captured and the rest replayed.
+// Whole models on the emulated device compared with one CPU rank: losses, gradients and weights of steps, of which the
+// first is enqueued, the second captured and the rest replayed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,9 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bert", "fp32", "sequence=32 data=2 zero=3"},
         Case{"gpt", "fp16", "sequence=32 tensor=2 sequence_parallel"}));
 
-// How often the gradients of query, key and value are made side by side: in each layer, where there are more positions
-// than that costs; not where they turn with the position, or where ranks exchange those of keys. One product makes the
-// gradients of their weights then.
+// How often the gradients of query, key and value are computed as one buffer: in each layer with more positions than
+// this costs, except with rotary positions or if ranks exchange gradients of keys. One matmul then computes the
+// gradients of their weights.
 TEST(OnADevice, MakesGradientsSideBySide) {
   struct Expected {
     std::string family, layout;
@@ -97,14 +97,14 @@ TEST(OnADevice, MakesGradientsSideBySide) {
   }
 }
 
-// The losses of steps, each read when the next has been enqueued, or at once.
+// The losses of steps, each read after the next has been enqueued, or at once.
 std::vector<double> losses(const config::Settings& s, bool late) {
   train::LayoutRun run(s);
   run::Executor& executor = run.executor(0);
   std::vector<double> read;
   const auto take = [&] {
     executor.answer(std::span(&read.emplace_back(), 1));
-    // The memory of the emulated device is the host's: what was enqueued since then has not begun.
+    // The emulated device uses host memory: work enqueued since then has not started.
     EXPECT_EQ(read.back(), *reinterpret_cast<const double*>(executor.state(models::kLossSum).data));
   };
   for (int64_t step = 0; step < 5; ++step) {
@@ -127,8 +127,8 @@ TEST(OnADevice, TheLossOfAStepIsReadWhileTheNextWaits) {
   }
 }
 
-// Losses, and the states after steps; `looks`: values may be looked at, so that each step is enqueued and each wait is
-// one of its own.
+// Losses, and the states after the steps; `looks`: values may be inspected, so every step is enqueued with separate
+// waits.
 struct Trained {
   std::vector<double> losses;
   Numbers weights, moments;

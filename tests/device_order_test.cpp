@@ -1,5 +1,5 @@
-// The order of accesses in whole steps on the emulated device: none is without one, and a wait for an event that is
-// left out is seen, or was not needed.
+// The order of memory accesses in steps on the emulated device: all conflicting accesses are ordered, and a wait that
+// is left out is detected, or was redundant.
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
@@ -28,7 +28,7 @@ struct Ran {
   double loss = 0;
 };
 
-// Runs a step as it is enqueued, a captured one and one more; of the first two the wait with that number is left out.
+// Runs an enqueued step, a captured one and one more; leaves out the given wait of the first two.
 Ran run_without(const config::Settings& s, int64_t wait) {
   train::LayoutRun run(s);
   const int64_t before = emulate::waits().all;
@@ -42,9 +42,9 @@ Ran run_without(const config::Settings& s, int64_t wait) {
   return {waits, run.loss()};
 }
 
-// A layout, the waits of its first two steps, and how many of them at most may be left out without being seen: those at
-// the beginning and the end of a list of calls, where what comes before or later may need them, and some of a pipeline
-// that a later one of the same stream makes needless.
+// A layout, the number of waits in its first two steps, and how many may be left out undetected: those at the beginning
+// and end of a call list that order it with other lists, and some of a pipeline that a later wait of the same stream
+// makes redundant.
 struct Case {
   std::string layout;
   int64_t waits = 0, needless = 0;
@@ -66,7 +66,7 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
   int64_t seen = 0;
   for (int64_t i = 0; i < most; ++i) {
     try {
-      // Not seen: every two accesses have an order without it.
+      // Not detected: all conflicting accesses are ordered without it.
       EXPECT_EQ(run_without(s, i * whole.waits / most).loss, whole.loss);
     } catch (const base::InternalError& e) {
       emulate::leave_out_wait(-1);
@@ -80,7 +80,8 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
               layout.c_str(), static_cast<long>(whole.waits), static_cast<long>(idle), static_cast<long>(most),
               static_cast<long>(seen));
   EXPECT_GT(seen, 0);
-  // Which of them the 20 are depends on who posts first: of 38 in 256 there are 3 among 20, and now and then 6.
+  // Which 20 of the waits are tested depends on which rank posts first: of 38 in 256, usually 3 are among the 20,
+  // sometimes 6.
   EXPECT_LE(most - seen, needless * most / whole.waits + (most < whole.waits ? 5 : 1));
   EXPECT_LE(whole.waits, waits + waits / 10);  // of members who post at one time either may be the first
   EXPECT_LE(20 * idle, whole.waits);  // streams ask for what is new alone; the host, and a launch, may ask for more

@@ -1,5 +1,5 @@
-// Runs on the emulated device as a user starts them: stopped and resumed, on the device and on the processor in turn;
-// evaluated, generating text; and what happens when the device fails.
+// Runs on the emulated device as a user starts them: stopped and resumed, on the device and the CPU in turn;
+// evaluation, generation; and device failures.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_F(DeviceRuns, StoppedAndResumedTheyHaveTheSameBits) {
   EXPECT_TRUE(tensors("whole") == tensors("parts"));
 }
 
-// Where a checkpoint is saved after each step, the metrics of each are read before the next begins.
+// With a checkpoint after each step, metrics are read before the next step starts.
 TEST_F(DeviceRuns, MetricsThatAreReadAStepLateAreTheSame) {
   std::vector<std::string> late = in("late", "emulated"), at_once = in("at_once", "emulated");
   for (auto* sets : {&late, &at_once}) sets->insert(sets->end(), {"train.evaluate_every=6", "checkpoint.every=6"});
@@ -65,7 +65,7 @@ TEST_F(DeviceRuns, MetricsThatAreReadAStepLateAreTheSame) {
   EXPECT_EQ(metrics_of(files.folder("late")), metrics_of(files.folder("at_once")));
 }
 
-// Passes of an evaluation are captured too, and copy nothing to the host meanwhile.
+// Evaluation passes are captured too, and copy nothing to the host.
 TEST_F(DeviceRuns, WhatIsOffloadedChangesNoLoss) {
   const auto sets = [&](const std::string& offload) {
     std::vector<std::string> all = in(offload, "emulated");
@@ -83,7 +83,7 @@ TEST_F(DeviceRuns, WhatIsOffloadedChangesNoLoss) {
   for (const char* offload : {"optimizer", "activations", "all"}) EXPECT_EQ(metrics(offload), want) << offload;
 }
 
-// The step is that whose loss was bad, also if it is seen a step late.
+// Reports the step with the bad loss, even if it is detected a step later.
 TEST_F(DeviceRuns, ALossThatIsNotFiniteIsOfItsStep) {
   const auto line = [&](const std::string& run, const std::string& device) {
     std::vector<std::string> sets = in(run, device);
@@ -101,7 +101,7 @@ TEST_F(DeviceRuns, ALossThatIsNotFiniteIsOfItsStep) {
   EXPECT_EQ(line("bad_late", "emulated"), line("bad_cpu", "cpu"));
 }
 
-// The values of two checkpoints in fp32, within `tolerance` of the largest of each tensor.
+// Compares two checkpoints in fp32, within `tolerance` of the largest value of each tensor.
 void expect_near(const std::filesystem::path& got, const std::filesystem::path& want, double tolerance) {
   const auto a = tensors_of(got), b = tensors_of(want);
   ASSERT_EQ(a.size(), b.size());
@@ -158,8 +158,7 @@ TEST_F(DeviceRuns, TextAndLossAreThoseOfTheProcessor) {
   EXPECT_NEAR(loss("emulated"), loss("cpu"), 1e-4);
 }
 
-// When programs are bound: what was asked for, what is free, and the parts of the plan, which are those of `plan
-// --csv`.
+// When a program is bound: requested and free memory, and the parts of the plan, as in `plan --csv`.
 TEST_F(DeviceRuns, TooLittleMemoryIsOneLineWithThePlan) {
   const auto words = [](const std::string& bytes) {
     return base::format_bytes(static_cast<uint64_t>(std::stoll(bytes)));
@@ -207,7 +206,7 @@ TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {
     EXPECT_NE(e.err.find(fault.says), std::string::npos) << e.err;
     EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
   }
-  // After some steps: what was saved is whole, and the run goes on from it.
+  // After some steps: saved checkpoints are complete, and the run continues from them.
   std::filesystem::remove_all(files.folder("failed"));
   const Ended whole = command(train);
   ASSERT_EQ(whole.code, 0) << whole.err;

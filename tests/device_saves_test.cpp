@@ -1,5 +1,5 @@
-// Saves on the emulated device: of the states as they were, while steps go on, in the memory that the plan says; and
-// what comes of them when something fails.
+// Checkpoints on the emulated device: a consistent snapshot while steps continue, within planned memory; and failures
+// during a save.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, DeviceSaves,
                          testing::Values("", "data=2 zero=1", "data=2 zero=3", "tensor=2 sequence_parallel",
                                          "pipe=2 schedule=1f1b", "offload=optimizer"));
 
-// As if rank 1 had not come to its end: what rank 0 has written is no checkpoint, and nothing is left of it.
+// As if rank 1 had not finished: what rank 0 has written is not a checkpoint, and is removed.
 TEST(DeviceSavesAfterErrors, AreNoCheckpointWithoutThePartOfEachRank) {
   const checkpoint::ScratchFolder folder;
   Ranks ranks("data=2 zero=1");

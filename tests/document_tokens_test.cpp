@@ -1,4 +1,4 @@
-// The tokens with which documents begin and end, from the folder of a tokenizer to a corpus, a run and its export.
+// Tokens that begin and end documents, from a tokenizer folder to a corpus, a run and its export.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace kintsugi::tests::document_tokens_test {
 namespace {
 
-// Words; the template says that texts begin with <go>.
+// A word tokenizer whose template puts <go> before texts.
 constexpr const char* kTokenizer =
     R"({"version":"1.0","added_tokens":[{"id":0,"content":"<go>","special":true,"normalized":false},)"
     R"({"id":1,"content":"<halt>","special":true,"normalized":false},)"
@@ -50,7 +50,7 @@ class DocumentTokens : public testing::Test {
     std::memcpy(ids.data(), bytes.data(), count * sizeof ids[0]);
     return {ids.begin(), ids.end()};
   }
-  // What the run and its folder write after a prompt, which is the same.
+  // The text that the run and its exported folder generate after a prompt, which must be equal.
   std::string written() {
     EXPECT_EQ(run_kintsugi(folder.path(), "train run.toml").code, 0);
     EXPECT_EQ(run_kintsugi(folder.path(), "export run hf").code, 0);
@@ -67,7 +67,7 @@ class DocumentTokens : public testing::Test {
 
 }  // namespace
 
-// No document begins with <go>, so no text that the model is given does.
+// No document begins with <go>, so prompts do not either.
 TEST_F(DocumentTokens, AreThoseThatTheTokenizerDeclares) {
   prepare("");
   EXPECT_EQ(first_ids(8), (std::vector<int>{3, 4, 5, 1, 6, 3, 1, 3}));
@@ -91,7 +91,8 @@ TEST_F(DocumentTokens, AreThoseThatAreNamed) {
       << unknown.err;
 }
 
-// Samples of training may begin with a token that no document does: so do prompts, evaluation and the folder.
+// Training samples may begin with a token that documents do not have; prompts, evaluation and the exported folder then
+// do too.
 TEST_F(DocumentTokens, BeginSamples) {
   prepare("");
   std::string run = base::read_file(folder / "run.toml");
@@ -107,7 +108,7 @@ TEST_F(DocumentTokens, BeginSamples) {
   };
   EXPECT_NE(loss("run").find(" tokens\nloss "), std::string::npos) << loss("run");
   EXPECT_EQ(loss("run"), loss("hf"));
-  // With and without the token the first word of a sample is predicted from another one.
+  // The prediction of the first word differs with and without the token.
   run.erase(run.find("begin_samples = true\n"), 21);
   run.replace(run.find("\"run\""), 5, "\"other\"");
   std::ofstream(folder / "other.toml") << run;
@@ -115,7 +116,7 @@ TEST_F(DocumentTokens, BeginSamples) {
   EXPECT_NE(loss("run"), loss("other"));
 }
 
-// Documents of one token, kept apart, have nothing to predict.
+// One-token documents with reset_at_document have nothing to predict.
 TEST_F(DocumentTokens, NothingHasALabel) {
   fs::create_directory(folder / "bare");
   std::ofstream(folder / "bare/tokenizer.json") << kTokenizer;

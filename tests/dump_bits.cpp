@@ -1,7 +1,7 @@
-// dump_bits FILE [WORD]: the bits of three steps of every case of program_cases.h that is small enough to be run: of
-// each step the loss and every gradient, then every weight and the optimizer's state, a line each; and of models that
-// are evaluated and write text, the loss of each rank, the tokens and the logits. Of cases whose name holds WORD alone,
-// where it is given. Two versions of the project compute the same bits where their files are the same.
+// dump_bits FILE [WORD]: the bits of three steps of every case of program_cases.h that is small enough to run: the loss
+// and every gradient of each step, then every weight and optimizer state, one per line; for models that evaluate and
+// generate, the loss of each rank, the tokens and the logits. WORD selects the cases whose names contain it. Two
+// versions of the project compute the same bits if their files are equal.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <xxhash.h>
@@ -61,7 +61,7 @@ std::string evaluated(evaluate::CheckpointModel& m, int64_t batch) {
   return fmt::format("loss {:016x} {:.9g} of {}", bits(loss.sum), loss.mean(), loss.count);
 }
 
-// 20 tokens after a prompt of 9, and the logits that they were chosen from, where the rank has them.
+// 20 tokens after a prompt of 9, and their logits on ranks that have them.
 std::string written(evaluate::CheckpointModel& m, int64_t prompt) {
   const auto executor = m.load(models::build_generation(m.settings(), 1, prompt, 16));
   evaluate::Generator generator(*executor, &m.all());

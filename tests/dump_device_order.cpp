@@ -1,7 +1,6 @@
-// dump_device_order FILE: what the emulated device is given for a step, in order: for each layout in which models train
-// there (device_layouts.h), and some with offload, the kernels and copies of the stream of each rank, and how many
-// launches, copies, records and waits all streams have. Two versions of the project drive a device alike where
-// tests/compare_programs.sh finds no difference.
+// dump_device_order FILE: the work submitted to the emulated device in a step, in order: for each layout in
+// device_layouts.h, and some with offload, the kernels and copies of each rank's stream, and the number of launches,
+// copies, event records and waits of all streams. tests/compare_programs.sh compares two versions of the project.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-// dump_programs FOLDER: the programs of all cases of program_cases.h as text, a file for each case. Two versions of the
-// project compile the same programs where tests/compare_programs.sh finds their folders alike. A case that cannot be
-// built is a file with the error.
+// dump_programs FOLDER: the programs of all cases of program_cases.h as text, one file per case; a case that fails to
+// build contains the error. tests/compare_programs.sh compares the folders of two versions of the project.
 #include <fmt/format.h>
 
 #include <filesystem>

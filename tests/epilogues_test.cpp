@@ -1,5 +1,4 @@
-// Programs whose products do the activations behind them compute the bits of those that do each alone, in no more
-// memory.
+// Programs with fused epilogues compute the same bits as without, in no more memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ config::Settings settings_of(const Case& c) {
   return s;
 }
 
-// Products with that epilogue, and operations of that kind that stand alone.
+// Matmuls with that epilogue, and separate operations of that kind.
 struct Counts {
   int64_t joined = 0, alone = 0;
 };

@@ -1,4 +1,4 @@
-// Evaluation on several ranks: the mean loss and the count of one rank in every layout, on every rank.
+// Evaluation on several ranks: every layout gives the mean loss and the count of one rank, on every rank.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 constexpr int32_t kVocab = 65;
 constexpr int64_t kTokens = 150;  // 19 samples of 8, the last of them short
 
-// Returns how many tokens follow another of their document, which are those that are predicted.
+// Returns the number of predicted tokens: those that follow another token of their document.
 int64_t write_tokens(const fs::path& path) {
   int64_t predicted = 0;
   bool first = true;
@@ -68,7 +68,7 @@ class EvaluateLayouts : public testing::Test {
     return all;
   }
 
-  // The scores that each rank gets: of texts of various lengths, and of one prefix with each token of the vocabulary.
+  // The scores on each rank: of texts of various lengths, and of one prefix followed by each token of the vocabulary.
   static std::vector<std::vector<evaluate::Score>> scores(const std::string& model, const std::string& layout) {
     std::vector<std::vector<int32_t>> texts;
     std::vector<int64_t> scored;

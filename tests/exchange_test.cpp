@@ -1,4 +1,4 @@
-// The command on a Hugging Face folder: it is used as a checkpoint is, becomes one, and comes back.
+// The command on Hugging Face folders: used as a checkpoint, imported and exported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class SmallFolder : public testing::Test {
   TemporaryFolder folder;
 };
 
-// Bytes that the process had in memory at most, read from what time prints.
+// Peak resident memory in bytes, from the output of time.
 int64_t peak_of(const fs::path& folder, const std::string& arguments) {
   const Ended ended = run_kintsugi(folder, arguments, ":", "/usr/bin/time -f %M -o peak.txt");
   EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.err;
@@ -70,7 +70,7 @@ int64_t peak_of(const fs::path& folder, const std::string& arguments) {
 
 }  // namespace
 
-// The model is that of config.json, the rest has its defaults; as model.name the same, and saved with all keys.
+// The model is that of config.json, other keys have defaults; the same through model.name, and saved with all keys.
 TEST_F(SmallFolder, IsPlannedAndConfigures) {
   const std::string sets = " --set parallel.threads=1 train.global_batch=1";
   const Ended planned = run("plan small" + sets);
@@ -92,7 +92,7 @@ TEST_F(SmallFolder, IsPlannedAndConfigures) {
   EXPECT_NE(of_run.out.find("embedding, layers 0-"), std::string::npos) << of_run.err;
 }
 
-// Of the folder's weights, in any dtype, and of an import of them alike.
+// Of the folder's weights, in any dtype, and of its import.
 TEST_F(SmallFolder, IsEvaluatedInAnyDtype) {
   std::ofstream(folder / "ids.txt") << "1 2 3 4 5 6\n7 8 9 1 2 3\n";
   EXPECT_EQ(run("import small run").code, 0);
@@ -111,7 +111,7 @@ TEST_F(SmallFolder, IsEvaluatedInAnyDtype) {
   }
 }
 
-// As the hub's caches have them.
+// The layout of the hub's cache.
 TEST_F(SmallFolder, LinksAreFollowed) {
   fs::create_directory(folder / "hub");
   for (const char* name : {"config.json", "model.safetensors"})
@@ -138,14 +138,14 @@ TEST_F(SmallFolder, DamageIsOneLineAndNothingIsWritten) {
   EXPECT_NE(error("config.json", "{}").find("model_type"), std::string::npos);
   for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, weights.size() - 1})
     EXPECT_NE(error("model.safetensors", weights.substr(0, size)).find("small/model.safetensors"), std::string::npos);
-  // An index counts where there is no whole file.
+  // An index is used only without a single file.
   fs::rename(folder / "small" / "model.safetensors", folder / "small" / "model-00001-of-00001.safetensors");
   write("model.safetensors.index.json", std::string(100'000, '['));
   EXPECT_EQ(error("config.json", config),
             "error: [safetensors] \"small/model.safetensors.index.json\":1: the values nest deeper than 64 levels\n");
 }
 
-// However large a tensor is, a few parts of it are in memory.
+// Regardless of the size of a tensor, only a few parts of it are in memory.
 TEST_F(SmallFolder, LargeTensorsPassThroughInParts) {
   if (!fs::exists("/usr/bin/time")) GTEST_SKIP() << "there is no /usr/bin/time";
   constexpr int64_t kMost = 72 << 20;
@@ -182,7 +182,7 @@ TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
   EXPECT_EQ(last_lines(run("evaluate run" + evaluate), 2), loss);
   EXPECT_EQ(last_lines(run("evaluate stories --ranks 2" + evaluate), 2), loss);
 
-  // Learning from the folder's weights begins where the folder's loss is.
+  // Training from the folder's weights starts at the folder's loss.
   std::ofstream(folder / "run.toml")
       << "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 8\nkv_heads = 4\nffn = 172\ncontext = 512\ntied "
          "= "

@@ -1,5 +1,5 @@
-// Experts in every layout give the answer of one rank: losses, every gradient by name, the balance and its bias; also
-// where all tokens use one expert, some experts get none, and scores are equal.
+// Experts in every layout give the answer of one rank: losses, every gradient by name, balance and bias; also if all
+// tokens use one expert, some experts receive none, and scores are equal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 namespace kintsugi::tests::experts_test {
 namespace {
 
-// mixtral: 4 experts, 2 for each token, balanced by a loss. Words after it: "bias", "one" (expert for each token),
-// "three" (experts), "sigmoid", "drops" (fewer slots than tokens).
+// mixtral: 4 experts, 2 per token, balanced by a loss. Suffixes: "bias", "one" (expert per token), "three" (experts),
+// "sigmoid", "drops" (fewer slots than tokens).
 config::Settings model_of(const std::string& name, const std::string& dtype) {
   const auto has = [&](std::string_view word) { return name.find(word) != name.npos; };
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
@@ -44,7 +44,7 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
   return s;
 }
 
-// Every router starts with equal scores, so that all tokens use the experts of the lowest numbers.
+// All routers start with equal scores, so all tokens use the experts with the lowest indices.
 void start_with_ties(program::Program& p) {
   for (program::StateInfo& s : p.states)
     if (s.name.ends_with(".router.weight")) s.init = {};
@@ -114,7 +114,7 @@ TEST(Experts, TiesAndExpertsWithoutTokensEqualOneRank) {
       EXPECT_EQ(difference_of({model, layout}, true), "") << model << " " << layout;
 }
 
-// Of equal scores the lowest expert is taken: with one expert for each token the first has all of them.
+// Ties select the lowest expert: with one expert per token, the first receives all.
 TEST(Experts, OfEqualScoresTheLowestIsTaken) {
   const config::Settings s = model_of("mixtral-one", "fp64");
   train::LayoutRun run(s, std::nullopt, start_with_ties);
@@ -137,7 +137,7 @@ TEST(Experts, ATokenWithoutASlotEndsTheRun) {
   }
 }
 
-// What is dropped is by sample, and so the same in every layout.
+// Tokens are dropped per sample, so equally in every layout.
 TEST(Experts, DroppedTokensAreTheSameInEveryLayout) {
   config::Settings one = model_of("mixtral", "fp64");
   one.train.expert_bound = 0.75;
@@ -149,7 +149,7 @@ TEST(Experts, DroppedTokensAreTheSameInEveryLayout) {
   EXPECT_EQ(difference(split.record, whole.record, 1e-9), "");
 }
 
-// The bias of experts with too few tokens rises by the rate of each step, that of others falls.
+// The bias of underloaded experts rises by the rate in each step, that of others falls.
 TEST(Experts, TheBiasFollowsTheTokensOfTheWholeStep) {
   config::Settings s = model_of("mixtral-one-bias", "fp64");
   train::LayoutRun run(s, std::nullopt, start_with_ties);

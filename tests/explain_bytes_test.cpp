@@ -1,4 +1,4 @@
-// `kintsugi explain --bytes`: what each instruction moves and computes, and the floor of a step.
+// `kintsugi explain --bytes`: bytes and FLOPs of each instruction, and the lower bound of a step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ std::vector<std::string> only(const std::string& text, const std::string& patter
   return found.size() == 1 ? found[0].groups : std::vector<std::string>();
 }
 
-// The row of stage 0 in the last table, in one line: columns that do not fit the page are in a row below.
+// The row of stage 0 in the last table, as one line: columns that exceed the width continue below.
 std::string joined(const std::string& page) {
   std::istringstream lines(page.substr(std::min(page.size(), page.find("the floor of a step"))));
   std::string row = "\n  0";
@@ -84,7 +84,7 @@ double seconds_of(const std::string& number, const std::string& unit) {
   return std::stod(number) * std::map<std::string, double>{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}.at(unit);
 }
 
-// fp32, products, memory, as the page says them.
+// Limits in fp32, of matmuls and of memory, as printed.
 std::vector<double> limits_of(const std::string& page) {
   const std::string rate = "([0-9.]+) ([GTM]?)";
   const std::vector<std::string> found = only(page, "the limit of a rank: " + rate + "FLOP/s \\(fp32\\), (?:" + rate +
@@ -113,7 +113,7 @@ TEST_F(ExplainBytes, TheFloorOfEachInstructionIsThatOfItsBytesOrItsFlops) {
       if (product) products += row.flops;
     }
     EXPECT_GT(products, 0.5 * flops);
-    // Of a stage: bytes, flops, floor, products, kernels, step, and the step over floor and products.
+    // For a stage: bytes, FLOPs, lower bound, matmuls, kernels, step, and the step over both.
     const std::string time = " +([0-9.]+) ([mu]?s)";
     const std::vector<std::string> sums = only(
         joined(page), "\n  0 +\\S+ \\S+ +([0-9.]+) MFLOP" + time + time + time + time + " +([0-9.]+)x +([0-9.]+)x\n");
@@ -130,7 +130,7 @@ TEST_F(ExplainBytes, TheFloorOfEachInstructionIsThatOfItsBytesOrItsFlops) {
   }
 }
 
-// The program's own count, with every micro-batch.
+// The program's own count, over all micro-batches.
 TEST_F(ExplainBytes, CountsEveryCallOfAStep) {
   const std::string sets = "--set train.micro_batch=2";
   const std::string page = explain("--bytes --steps 0 --csv bytes.csv " + sets);
@@ -165,7 +165,7 @@ TEST_F(ExplainBytes, RefusesWhatItCannotDo) {
       "alone so far; --set parallel.device=cpu\n");
 }
 
-// Limits are chosen by the kernel: its operands are of the run's dtype.
+// Limits depend on the kernel: its operands have the dtype of the run.
 TEST(Products, AreOfTheDtypeOfTheRun) {
   for (const std::string family : {"gpt", "llama", "bert:classes"}) {
     const config::Settings s = small_model(family, "bf16");

@@ -1,5 +1,5 @@
-// Small folders of every family, and what transformers computes of them (bench/families/goldens.py made both): logits,
-// loss and the norm of each gradient, on one rank and on several.
+// Small folders of every family, and results of transformers (both by bench/families/goldens.py): logits, loss and the
+// norm of each gradient, on one rank and on several.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,7 +100,7 @@ TEST_P(Families, LogitsLossAndGradientsOfTransformers) {
   }
 }
 
-// What is written is read as the same model.
+// An exported model is read back as the same model.
 TEST_P(Families, ConfigJsonRoundTrip) {
   const std::string text = base::read_file(folder_of(GetParam()) / "config.json");
   const exchange::FolderConfig config = exchange::read_config("config.json", text);
@@ -111,7 +111,7 @@ TEST_P(Families, ConfigJsonRoundTrip) {
 std::vector<std::string> names() {
   std::vector<std::string> list;
   for (const models::Family& family : models::families())
-    // Networks for images are compared with torchvision's by bench/images/torch_twins.py.
+    // bench/images/torch_twins.py compares image networks with torchvision's.
     if (!family.hugging_face.model_types.empty() && !family.config.reads_images) list.emplace_back(family.config.name);
   return list;
 }

@@ -1,4 +1,4 @@
-// A communicator that hands everything to another, for tests that count, delay or meddle.
+// A communicator that forwards everything to another, for tests that count, delay or interfere.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Generation on several ranks: the greedy text of one rank in every layout, on every rank.
+// Generation on several ranks: every layout gives the greedy text of one rank, on every rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kLength = 40;  // more than twice the 16 positions of the caches
 constexpr evaluate::SampleOptions kGreedy = {.temperature = 0.0};
 
-// Shorter than the prefill program of 6, of several of its chunks, and longer than the caches.
+// Shorter than the prefill program of 6, several prefill chunks, and longer than the caches.
 std::vector<int32_t> prompt_of(size_t length) {
   std::vector<int32_t> ids;
   for (uint64_t i = 0; i < length; ++i)
@@ -44,7 +44,7 @@ class GenerateLayouts : public testing::Test {
     return path;
   }
 
-  // The tokens that each rank receives, and the leads if a rank has the logits.
+  // The tokens on each rank, and the margins on ranks that have logits.
   static std::vector<Greedy> texts(const std::string& model, const std::string& layout, size_t prompt,
                                    const evaluate::SampleOptions& options = kGreedy) {
     std::vector<Greedy> all(16);
@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// On a device steps are captured once and launched from then on: the text is that of the processor, and the host
-// enqueues no kernel again.
+// On a device, steps are captured once and then launched: the text equals the CPU's, and the host enqueues no further
+// kernels.
 TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
   static std::atomic<int> products;
   const struct NoLibrary {
@@ -152,14 +152,14 @@ TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
       });
       EXPECT_EQ(difference(one_rank(model, prompt), text), "") << model << " " << layout << ", prompt of " << prompt;
       ASSERT_EQ(enqueued.size(), kLength);
-      // The caches are full twice, and are filled again by `prefill`, which is captured by then.
+      // The caches fill up twice and are refilled by `prefill`, which is captured by then.
       EXPECT_GT(enqueued[0], 0);
       EXPECT_EQ(enqueued[kLength / 2], enqueued[kLength - 1]) << model << " " << layout;
     }
   }
 }
 
-// What is compared above is no short text, and no single token again and again.
+// The compared text is neither short nor a repetition of one token.
 TEST_F(GenerateLayouts, TextsOfOneRankAreLongAndCertain) {
   for (const std::string model : {"gpt", "gpt-odd", "llama", "llama-odd"})
     for (const size_t prompt : {size_t{3}, size_t{13}, size_t{25}}) {
@@ -171,7 +171,7 @@ TEST_F(GenerateLayouts, TextsOfOneRankAreLongAndCertain) {
     }
 }
 
-// The logits themselves, where a rank has them: with the head, and there alone.
+// The logits, on ranks that have them: those with the head.
 TEST_F(GenerateLayouts, LogitsAreOnTheStageOfTheHead) {
   const std::vector<int32_t> prompt = prompt_of(9);
   std::vector<float> want;
@@ -198,7 +198,7 @@ TEST_F(GenerateLayouts, LogitsAreOnTheStageOfTheHead) {
   }
 }
 
-// A draw is a function of logits, seed and number, so that texts that are drawn are alike too.
+// A sample is a function of logits, seed and number, so sampled texts are equal too.
 TEST_F(GenerateLayouts, TextsThatAreDrawn) {
   const evaluate::SampleOptions options = {.temperature = 1.0, .top_k = 20, .seed = 4};
   const std::vector<Greedy> one = texts("llama", "", 13, options), two = texts("llama", "pipe=2 tensor=2", 13, options);
@@ -207,8 +207,8 @@ TEST_F(GenerateLayouts, TextsThatAreDrawn) {
   EXPECT_NE(one[0].ids, one_rank("llama", 13).ids);
 }
 
-// Shorter than others by more than the prefill program, ended early while others still read, and longer than the
-// caches: each text is that of its prompt alone, on every rank.
+// Prompts that differ in length by more than the prefill program, texts that end early while others continue, and texts
+// longer than the caches: each equals the text of its prompt alone, on every rank.
 TEST_F(GenerateLayouts, TextsTogetherAreThoseOfEachAlone) {
   const std::vector<size_t> prompts = {13, 3, 25, 3};
   const std::vector<size_t> lengths = {kLength, 4, kLength, kLength};
@@ -235,7 +235,7 @@ TEST_F(GenerateLayouts, TextsTogetherAreThoseOfEachAlone) {
       });
 }
 
-// A text that is drawn depends on the seed and its place alone, not on the texts beside it; the first is that of its
+// A sampled text depends only on the seed and its index, not on other texts of the batch; the first equals that of its
 // prompt alone.
 TEST_F(GenerateLayouts, TextsThatAreDrawnTogether) {
   const evaluate::SampleOptions options = {.temperature = 1.0, .top_k = 20, .seed = 4};
@@ -260,7 +260,7 @@ TEST_F(GenerateLayouts, TextsThatAreDrawnTogether) {
   EXPECT_EQ(drawn({13, 3, 3}, "pipe=2 tensor=2"), some);
 }
 
-// Any rank that ends ends all.
+// A stop on any rank stops all.
 TEST_F(GenerateLayouts, AnyRankEndsTheText) {
   for (const int stops : {0, 1, 3}) {
     std::vector<size_t> lengths(4);
@@ -276,7 +276,7 @@ TEST_F(GenerateLayouts, AnyRankEndsTheText) {
   }
 }
 
-// An axis without a use is detected, so that it can be reported; one that splits weights alone has a use.
+// An axis that splits nothing is detected and reported; one that only splits weights is used.
 TEST_F(GenerateLayouts, AxesThatRepeatWork) {
   const std::map<std::string, std::vector<std::string>> wanted = {{"", {}},
                                                                   {"data=2", {"data"}},
@@ -305,7 +305,7 @@ TEST_F(GenerateLayouts, SizesThatDoNotFitTheModel) {
   EXPECT_EQ(load("pipe=8"), "[stages] mesh axis \"pipe\" of size 8 asks for 8 parts of 4 layers; at most pipe = 4");
 }
 
-// Weights and caches have the dtype that is asked for, whatever the checkpoint has.
+// Weights and caches have the requested dtype, regardless of the checkpoint's.
 TEST_F(GenerateLayouts, StatesFollowTheDtype) {
   for (const std::string dtype : {"fp64", "fp32", "bf16", "fp16"})
     for (const std::string layout : {"", "tensor=2", "pipe=2"})
@@ -319,7 +319,7 @@ TEST_F(GenerateLayouts, StatesFollowTheDtype) {
           dtype);
 }
 
-// With them, all memory of a model whose weights are most of it: that of a program, which nothing else is allocated to.
+// With them, the total memory of a model dominated by weights: that of the program, with no further allocations.
 TEST(GenerateInADtype, TakesItsMemory) {
   config::Settings s = small_model("llama", "fp32");
   s.model.layers = 12, s.model.embed = 256, s.model.ffn = 1024, s.model.vocab = 4096, s.model.context = 256;
@@ -339,7 +339,7 @@ TEST(GenerateInADtype, TakesItsMemory) {
   EXPECT_EQ(bytes(""), bytes("fp32"));
 }
 
-// The tokens of a text come one at a time: there is nothing to split.
+// Generation produces one token at a time: there is nothing to split.
 TEST(GenerateOnRanks, TokensOfATextAreNotSplit) {
   const auto refused = [](const std::string& layout, const std::vector<std::string>& rules = {}) {
     config::Settings s;

@@ -1,4 +1,4 @@
-// `kintsugi generate` and `kintsugi evaluate` on several ranks, as a user starts them: as threads and as processes.
+// `kintsugi generate` and `kintsugi evaluate` on several ranks, as threads and as processes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 const std::string kGreedy = "generate run --temperature 0 --length 40 --prompt \"Line 1\"";
 
-// A run of a few steps, made once.
+// A run of a few steps, created once.
 class TrainedFolder : public RanksFolder {
  public:
   TrainedFolder() {
@@ -126,7 +126,7 @@ TEST_F(GenerateRanks, EvaluateAsOneRankDoes) {
     expect_loss(trained_->say("evaluate run --set " + layout), layout);
 }
 
-// Several prompts are continued at once, and printed one after another.
+// Several prompts are continued concurrently and printed in order.
 TEST_F(GenerateRanks, SayWhatEachPromptSaysAlone) {
   const std::string greedy = "generate run --temperature 0 --length 40";
   const std::vector<std::string> prompts = {"Line 1", "A text that is longer than the other ones", "Li"};
@@ -149,7 +149,7 @@ TEST_F(GenerateRanks, SayWhatEachPromptSaysAlone) {
       EXPECT_EQ(ended.out, want) << how << layout;
       EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << layout;
     }
-  // Each ends where it does alone.
+  // Each ends as it does alone.
   const std::string stops = " --seed 3 --top-k 9 --stop e --length 60";
   const std::string two = trained_->say("generate run --prompt Line --prompt A" + stops).out;
   const std::string one = trained_->say("generate run --prompt Line" + stops).out;
@@ -160,7 +160,7 @@ TEST_F(GenerateRanks, SayWhatEachPromptSaysAlone) {
   EXPECT_EQ(TrainedFolder::complaint(ranks.err), "");
 }
 
-// The run was trained in fp32: any other dtype is near it, and not the same.
+// The run was trained in fp32: other dtypes give similar but different results.
 TEST_F(GenerateRanks, ComputeInTheDtypeThatIsAskedFor) {
   for (const std::string layout : {"", " --set parallel.tensor=2"}) {
     EXPECT_EQ(trained_->say(kGreedy + " --dtype fp32" + layout).out, trained_->text);
@@ -178,14 +178,14 @@ TEST_F(GenerateRanks, ComputeInTheDtypeThatIsAskedFor) {
   }
 }
 
-// The table of embeddings may have more rows than the tokenizer has ids: none of these is drawn.
+// The embedding may have more rows than the tokenizer has ids: these are never sampled.
 TEST_F(GenerateRanks, DrawIdsOfTheTokenizerAlone) {
   EXPECT_EQ(trained_->say("train run.toml --set train.folder=wide model.vocab=5000 train.steps=1").code, 0);
   const Ended ended = trained_->say("generate wide --length 50");
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
-// A run in bf16 keeps its weights in fp32 too: these are what is read, so that fp32 and fp64 agree.
+// A bf16 run also keeps fp32 weights, which are loaded, so fp32 and fp64 agree.
 TEST_F(GenerateRanks, ReadTheMasterWeightsOfANarrowRun) {
   EXPECT_EQ(trained_->say("train run.toml --set train.folder=narrow train.dtype=bf16").code, 0);
   const auto loss = [](const std::string& options) {

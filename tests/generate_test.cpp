@@ -1,4 +1,4 @@
-// Generation: results with caches equal those without, and sampling follows its options.
+// Generation: results with caches equal those without, and sampling respects its options.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct GenerateCase {
   }
 };
 
-// A small model with weights large enough that its logits differ.
+// A small model with weights large enough to separate its logits.
 class Generates : public testing::TestWithParam<GenerateCase> {
  protected:
   Generates() : s(small_model(GetParam().family, GetParam().dtype)) {
@@ -96,7 +96,7 @@ TEST_P(Generates, TheSameLogitsWithCachesAndWithout) {
   }
 }
 
-// The evaluation program and the generation programs are one model.
+// Evaluation and generation programs compute the same model.
 TEST_P(Generates, TheLossOfTheLogitsIsTheLossOfEvaluation) {
   const int64_t length = s.model.context - 1;
   const std::vector<int32_t> ids = tokens(length + 1);
@@ -120,7 +120,7 @@ TEST_P(Generates, TheLossOfTheLogitsIsTheLossOfEvaluation) {
   EXPECT_NEAR(loss.sum, sum, std::max(GetParam().tolerance, 1e-6) * sum);
 }
 
-// Past the context the last half is read again: the text is that of a loop that reads by prefill alone.
+// Beyond the context, the last half is read again: equals a loop that only uses prefill.
 TEST_P(Generates, TextLongerThanTheContextGoesOn) {
   const auto context = static_cast<size_t>(s.model.context);
   const auto executor = load(models::build_generation(s, 1, 6, s.model.context));

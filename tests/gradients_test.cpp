@@ -1,4 +1,4 @@
-// The gradient of every weight of whole models, by name, against finite differences in fp64.
+// The gradient of every weight of whole models, by name, compared with finite differences in fp64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Gradients,
                            return name;
                          });
 
-// Weights move, the loss falls, and it falls the same way whatever the number of micro-batches.
+// Weights change, the loss falls, and it falls equally for any number of micro-batches.
 TEST(Training, TheLossFallsAndMicroBatchesDoNotMatter) {
   std::vector<std::vector<double>> losses;
   for (int64_t micro_batch : {1, 2, 4}) {

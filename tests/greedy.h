@@ -1,4 +1,4 @@
-// Compares greedy texts: the same up to where rounding may decide.
+// Compares greedy texts: equal up to the point where rounding may decide.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,17 +27,17 @@ inline double lead_of(std::span<const float> logits) {
   return best - second;
 }
 
-// Logits that are nearer than this may change places where sums are added in another order.
+// Logits nearer than this may swap if sums are added in another order.
 constexpr double kTie = 1e-4;
 
-// How many tokens are certain: those before the first whose two best logits differ by less than kTie.
+// The number of certain tokens: those before the first whose two best logits differ by less than kTie.
 inline size_t certain(const Greedy& text) {
   return static_cast<size_t>(
       std::find_if(text.leads.begin(), text.leads.end(), [](double lead) { return !(lead >= kTie); }) -
       text.leads.begin());
 }
 
-// "" where `got` has the certain tokens of `want`, else the first that differs.
+// "" if `got` has the certain tokens of `want`, otherwise the first that differs.
 inline std::string difference(const Greedy& want, std::span<const int32_t> got) {
   for (size_t i = 0; i < certain(want); ++i) {
     if (i >= got.size()) return fmt::format("only {} tokens", got.size());

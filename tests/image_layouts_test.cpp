@@ -1,5 +1,5 @@
-// Networks of volumes, of pixels and of patches give the answer of one rank in every layout: loss and every gradient,
-// by name.
+// Networks for volumes, pixels and patches give the answer of one rank in every layout: loss and every gradient, by
+// name.
 #include <gtest/gtest.h>
 
 #include "kintsugi/compile/programs.h"
@@ -51,7 +51,7 @@ TEST_P(ImageLayouts, OfOneRankInFp64) {
   EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp64", 1), 1e-9), "");
 }
 
-// Batch norms over few elements magnify what rounds differently.
+// Batch norms over few elements amplify rounding differences.
 TEST_P(ImageLayouts, OfOneRankInFp32) {
   const Record found = run_layout(image_model, GetParam(), "fp32", 1);
   EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp32", 1), 5e-5), "");
@@ -71,8 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"}),
     [](const auto& info) { return test_name(info.param); });
 
-// Of the U-Net's 48 rows each of two ranks has 24, 12, 6 and 3, and of the 3 of the lowest level 2 and 1. Transposed
-// convolutions have windows that do not overlap; only the lowest makes 4 rows on one rank, of which it keeps 3.
+// Of the U-Net's 48 rows, each of two ranks has 24, 12, 6 and 3, and of the 3 rows of the lowest level, 2 and 1.
+// Transposed convolutions have windows that do not overlap; only the lowest computes 4 rows on one rank, of which it
+// keeps 3.
 TEST(ImageLayouts, HalosOfTheUNetByHand) {
   config::Settings s = image_model("unet", "fp32");
   set_layout(s, "space=2");

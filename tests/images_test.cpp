@@ -1,4 +1,4 @@
-// Runs on images: LeNet learns, resumes, and gives the same losses where ranks share each image.
+// Runs on images: LeNet learns, resumes, and gives the same losses if ranks share each image.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace kintsugi::tests::images_test {
 namespace {
 
-// CIFAR-10's records of noise, in which a square is bright whose place says the class.
+// CIFAR-10 records of noise with a bright square whose position encodes the class.
 std::string bright_squares(int64_t count, uint64_t seed) {
   const auto key = kernels::random_key(seed, "images");
   std::string file;
@@ -119,7 +119,7 @@ TEST_F(ImageRuns, ImagesThatDoNotFitAreSaid) {
       << error_of({"model.layers=3"});
 }
 
-// Real images, decoded: after three epochs of 4,000 well above the 10% of chance.
+// Real images, decoded: after three epochs of 4,000, well above chance (10%).
 TEST_F(ImageRuns, LeNetOnCifar) {
   const std::filesystem::path data = std::filesystem::path(shared_folder()) / "data/cifar10";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << "no " << data;

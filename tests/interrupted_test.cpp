@@ -1,4 +1,4 @@
-// Whatever a signal ends between two steps is made up for when the run goes on.
+// Work skipped by a signal between two steps is done when the run resumes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace kintsugi::tests::interrupted_test {
 namespace {
 
-// Asks the run to stop within the validation after a step, or within its texts, and holds it up until it does.
+// Requests a stop during a validation or while texts are generated, and blocks it until then.
 class StopsWithin : public Watcher {
  public:
   StopsWithin(int64_t step, bool in_texts) : step_(step), in_texts_(in_texts) {}

@@ -1,4 +1,4 @@
-// The verbs of jobs, without a scheduler: what is started again, what is not, and how it ends.
+// The job verbs without a scheduler: which failures are restarted, which are not, and how a run ends.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class Jobs : public ::testing::Test {
     const std::string text = fs::exists(path) ? base::read_file(path) : "";
     return std::count(text.begin(), text.end(), '\n');
   }
-  // The lines of the metrics, without what the clock decides.
+  // The lines of metrics.jsonl, without those that depend on the clock.
   std::string numbers(const std::string& name) const {
     std::istringstream in(base::read_file(folder / name / "metrics.jsonl"));
     std::string text;
@@ -44,7 +44,7 @@ class Jobs : public ::testing::Test {
   std::string attempts(const std::string& name = "run") const {
     return base::read_file(folder / name / "attempts.jsonl");
   }
-  // The process that a supervisor has started.
+  // The process started by a supervisor.
   pid_t child_of(pid_t pid) const {
     std::ifstream in(fmt::format("/proc/{0}/task/{0}/children", pid));
     pid_t child = 0;
@@ -65,7 +65,7 @@ TEST_F(Jobs, ResumeAutoBeginsAndGoesOn) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.err.find("resumed at step "), std::string::npos) << ended.err;
   EXPECT_EQ(numbers("run"), numbers("whole"));
-  // The word after --resume may still be the configuration.
+  // The word after --resume may be the configuration.
   EXPECT_EQ(run("train --resume run.toml").code, 0);
   EXPECT_EQ(run("train --resume no run.toml").err,
             "error: [train] --resume no is not auto; see kintsugi train --help\n");
@@ -163,7 +163,7 @@ TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {
   EXPECT_EQ(run("train run.toml --set train.steps=2 train.warmup_steps=0").code, 0);  // the folder is still free for it
 }
 
-// Variables of a launcher in the environment of a command that runs in one process.
+// Launcher variables in the environment of a single-process command.
 TEST_F(Jobs, AVerbOfOneProcessEndsWithItsError) {
   for (const char* launcher : {"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2", "PMI_RANK=0 PMI_SIZE=2"}) {
     const Ended ended = run_kintsugi(folder.path(), "check run.toml", std::string("export ") + launcher);
@@ -174,7 +174,7 @@ TEST_F(Jobs, AVerbOfOneProcessEndsWithItsError) {
   }
 }
 
-// srun without PMI, as its variables say it.
+// srun without PMI, according to its variables.
 TEST_F(Jobs, WorldsThatFellApartAreRefused) {
   const Ended ended =
       run("train run.toml",

@@ -27,7 +27,7 @@ config::Settings settings() {
   return s;
 }
 
-// "forward head", ... of what reads or makes statistics of the vocabulary, and of additions to statistics.
+// "forward head", ... for instructions that use or produce vocabulary statistics, and additions to statistics.
 std::string text(const graph::Graph& g) {
   std::string t;
   for (const graph::Op& op : g.ops()) {
@@ -94,7 +94,7 @@ TEST(JoinHead, AVocabularyThatIsSplitKeepsItsLogits) {
   EXPECT_EQ(only(twice, "head_grad").ins.size(), 6u);
 }
 
-// The head of a small graph, with a bias, joined as whole or as split.
+// The head of a small graph, with a bias, fused whole or per split.
 TEST(JoinHead, ABiasStaysWithIt) {
   graph::StateTable states;
   const auto weight = [&](const std::string& name, tensor::Shape shape) {
@@ -122,14 +122,14 @@ TEST(JoinHead, ABiasStaysWithIt) {
   EXPECT_EQ(to_string(split.shape(gradient.out("dbias"))), "[vocab:11]");
 }
 
-// Where the weights' gradients are made apart, the loss is not: nothing that it is made of waits for them.
+// With separate weight gradients, the loss is not fused with them: nothing that it needs waits for them.
 TEST(JoinHead, TheLossIsNoGradientOfAWeight) {
   const models::Graphs graphs = models::build_training(settings());
   for (const char* rule : {"vocab -> data, padded", "vocab -> data"})
     EXPECT_EQ(text(split_backward(join_head(*graphs.micro, plan_with({rule})))).find("weight"), std::string::npos);
 }
 
-// A rule that speaks of something else, or that the size of the vocabulary does not fit.
+// A rule about another dim, or one that the size of the vocabulary does not fit.
 TEST(JoinHead, OnlyARuleThatSplitsTheHeadKeepsThemApart) {
   const models::Graphs graphs = models::build_training(settings());
   const auto joined = [&](const std::string& rule) {

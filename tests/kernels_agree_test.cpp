@@ -1,4 +1,4 @@
-// The fast kernels against the slow ones, through whole steps; and every precision trains.
+// Fast kernels compared with reference kernels, over whole steps; and training in every precision.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
 
 }  // namespace
 
-// Tolerances are some four times what was measured, or more.
+// Tolerances are about four times the measured differences, or more.
 TEST(KernelsAgree, Fp32) {
   for (const std::string family : {"gpt", "llama", "bert", "bert:classes", "bert:numbers", "mlp"})
     for (const bool documents : {false, true}) {
@@ -84,7 +84,7 @@ TEST(KernelsAgree, Fp16) {
 
 namespace {
 
-// The losses of steps on the same samples again and again.
+// The losses of steps on the same samples.
 std::vector<double> losses(Machine& machine, int64_t steps) {
   std::vector<double> all;
   for (int64_t step = 0; step < steps; ++step) {
@@ -128,7 +128,7 @@ TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
   }
 }
 
-// A scale that is far too large: the update is skipped, the scale halves, and training continues normally.
+// An excessive loss scale: the update is skipped, the scale halves, and training continues.
 TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   for (const std::string kernels : {"cpu", "reference"}) {
     config::Settings s = still("gpt", "fp16");
@@ -161,7 +161,7 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   }
 }
 
-// After growth_interval good steps in a row the scale doubles.
+// After growth_interval consecutive good steps the scale doubles.
 TEST(Precision, TheScaleGrowsBack) {
   Machine machine(still("gpt", "fp16"));
   machine.executor.set_number(models::kLossScale, 4.0);

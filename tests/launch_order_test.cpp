@@ -1,6 +1,6 @@
-// One launch order on all ranks: in the layouts that train on a device, no communicators wait for each other; and where
-// an operation of one rank is moved, verify_ranks refuses just what would stand still on devices that start all
-// operations in the order in which they were enqueued.
+// One launch order on all ranks: in layouts that train on a device, communicators never wait for each other; and if an
+// operation of one rank is moved, verify_ranks rejects exactly the programs that would deadlock on devices that start
+// operations in enqueue order.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 
-// What a rank's device starts, and waits for messages between it.
+// The operations that a rank's device starts, and its waits for messages.
 struct Item {
   std::tuple<std::vector<int>, std::string> communicator;  // ranks, and the channel of messages
   std::string what;                                        // on which all members agree
@@ -51,7 +51,7 @@ std::vector<Item> items_of(const Program& p, program::Step step, int rank) {
   return items;
 }
 
-// Whether devices that start what ranks enqueue in that order come to the end of all.
+// Whether devices that start operations in this order complete all of them.
 bool ends(const std::vector<const Program*>& programs, program::Step step) {
   struct Operation {
     std::map<int, std::string> started;  // by rank: what
@@ -109,7 +109,7 @@ bool all_end(const std::vector<const Program*>& programs) {
 
 class LaunchOrder : public testing::TestWithParam<DeviceLayout> {};
 
-// An operation of one rank moved to another place in its body.
+// Moves an operation of one rank to another place in its body.
 TEST_P(LaunchOrder, IsOneOnAllRanks) {
   const config::Settings s = settings_of(GetParam());
   const std::vector<Program> stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
@@ -142,11 +142,11 @@ TEST_P(LaunchOrder, IsOneOnAllRanks) {
     if (error_of([&] { program::verify(p); }) != "no error") continue;
     programs[rank] = &p;
     const std::string text = error_of_all();
-    // What a rank alone does wrong is another matter: a value that is read while it is made.
+    // An error of a single rank is a separate case: a value that is read while it is written.
     if (text.find(" waits for rank ") != std::string::npos || text == "no error") {
       EXPECT_EQ(text == "no error", all_end(programs)) << body.name << " " << from << " to " << to << ": " << text;
       ++(text == "no error" ? passed : refused);
-      // Both instructions are named.
+      // The error names both instructions.
       if (text != "no error" && text.find("has ended") == std::string::npos) {
         EXPECT_NE(text.find(" at instruction "), text.rfind(" at instruction ")) << text;
       }

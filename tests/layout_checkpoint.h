@@ -18,7 +18,7 @@
 namespace kintsugi::tests {
 
 // "gpt": 4 heads over 2 of keys; "gpt-odd": 3 of each, which no 2 ranks divide. The vocabulary of 65 is padded by any
-// split. Weights are large enough that logits differ.
+// split. Weights are large enough to separate logits.
 inline config::Settings checkpoint_settings(const std::string& name) {
   config::Settings s = small_model(name.substr(0, name.find('-')), "fp32");
   s.model.layers = 4;
@@ -49,7 +49,7 @@ inline fs::path save_checkpoint(const std::string& name, const fs::path& folder)
                                  {.state = "{}", .config = config::to_toml(config), .tokenizer = ""});
 }
 
-// Calls f(model) on each rank of a layout ("pipe=2 tensor=2"), in a dtype; empty: that of the checkpoint.
+// Calls f(model) on each rank of a layout ("pipe=2 tensor=2"), in a dtype; empty: the checkpoint's.
 inline void on_layout(const fs::path& checkpoint, const std::string& layout,
                       const std::function<void(evaluate::CheckpointModel&)>& f, const std::string& dtype = "") {
   config::Settings s;

@@ -1,5 +1,5 @@
-// The layouts and pipelines of small models that are compared with one rank, and whose programs are compared with those
-// of other versions (dump_programs).
+// The layouts and pipelines of small models that are compared with one rank, and whose programs are compared between
+// versions (dump_programs).
 #pragma once
 
 #include <string>

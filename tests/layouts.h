@@ -12,7 +12,7 @@ namespace kintsugi::tests {
 // "data=2 tensor=2 zero=3 sequence_parallel": [parallel] of a run. Words without = are true.
 void set_layout(config::Settings& s, const std::string& text);
 
-// Samples that are a function of the step and their place in the global batch.
+// Samples as a function of the step and their index in the global batch.
 void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::BatchMemory& batch);
 
 using Numbers = std::map<std::string, std::vector<double>>;
@@ -28,17 +28,17 @@ Record record(train::LayoutRun& run, const config::Settings& s, int64_t steps, d
 
 double norm(const Numbers& all);
 
-// "" where losses agree within `tolerance`, and gradients, by name, within `tolerance` of the global norm.
+// "" if losses agree within `tolerance`, and gradients, by name, within `tolerance` of the global norm.
 std::string difference(const Record& got, const Record& want, double tolerance);
 
-// A model by the name that a test gives it, and the layout in which it runs.
+// A model by its test name, and its layout.
 struct ModelLayout {
   std::string model, parallel;
 };
 
 void PrintTo(const ModelLayout& l, std::ostream* out);
 
-// Of letters, digits and _ alone, as the name of a test must be.
+// Only letters, digits and _, as required for test names.
 std::string test_name(const ModelLayout& l);
 
 // The settings of a model on one rank.
@@ -46,7 +46,7 @@ using ModelOf = config::Settings (*)(const std::string& model, const std::string
 
 Record run_layout(ModelOf model_of, const ModelLayout& l, const std::string& dtype, int64_t steps);
 
-// What one rank makes of a model, made once.
+// The result of a model on one rank, computed once.
 const Record& twin(ModelOf model_of, const std::string& model, const std::string& dtype, int64_t steps);
 
 }  // namespace kintsugi::tests

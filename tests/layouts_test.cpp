@@ -1,5 +1,5 @@
-// Every layout gives the answer of one rank: loss and every gradient, by name, over 20 steps, with dropout; in several
-// micro-batches and in one.
+// Every layout gives the answer of one rank: loss and every gradient, by name, over 20 steps with dropout; with one and
+// with several micro-batches.
 #include <gtest/gtest.h>
 
 #include "tests/layout_lists.h"
@@ -25,8 +25,8 @@ config::Settings in_one_micro_batch(const std::string& name, const std::string& 
   return s;
 }
 
-// Accumulators that live in the arena, against those of one rank that are states, over two micro-batches. Samples of
-// encoders and perceptrons are drawn by micro-batch, so that one rank has one too.
+// Arena accumulators compared with those of one rank, which are states, over two micro-batches. Samples of encoders and
+// perceptrons are drawn per micro-batch, so one rank uses one too.
 TEST_P(Layouts, InOneMicroBatchLikeOneRankInTwo) {
   const std::string& name = GetParam().model;
   const bool by_micro_batch = name.starts_with("bert") || name.starts_with("mlp") || name.starts_with("lenet");

@@ -1,4 +1,4 @@
-// What generation needs, and where it ends: caches as long as a text, numbers that are none.
+// Memory of generation and how it fails: caches as long as a text, and NaN.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -42,7 +42,7 @@ TEST_F(LimitsOfGeneration, CachesAreAsLongAsTheTexts) {
   EXPECT_EQ(made.code, 0) << made.err;
   const Ended limited = run("generate run --prompt some --length 5 --temperature 0 --context 64");
   EXPECT_EQ(limited.out, made.out);
-  // A text that is longer than the caches goes on.
+  // Text continues beyond the caches.
   const Ended longer = run("generate run --prompt some --length 40 --temperature 0 --context 16");
   EXPECT_EQ(longer.code, 0) << longer.err;
   const Ended wrong = run("generate run --prompt some --context 90000001");
@@ -52,7 +52,7 @@ TEST_F(LimitsOfGeneration, CachesAreAsLongAsTheTexts) {
       << wrong.err;
 }
 
-// Weights beyond the range of fp16.
+// Weights outside the range of fp16.
 TEST_F(LimitsOfGeneration, NumbersThatAreNoneEndIt) {
   train("", "learning_rate = 1e5\nwarmup_steps = 0\nclip = 0\n", 1);
   EXPECT_EQ(run("generate run --prompt some --length 5").code, 0);

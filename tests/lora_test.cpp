@@ -1,4 +1,4 @@
-// Adapters: the gradients that the algebra of the whole model gives, and the answer of one rank in every layout.
+// Adapters: gradients equal the algebra of the whole model, and every layout gives the answer of one rank.
 #include "kintsugi/models/lora.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(All, LoraLayouts,
                          }),
                          [](const auto& info) { return test_name(info.param); });
 
-// y [rows columns] += by a [rows inner] b [inner columns]; `turned` operands are stored the other way round.
+// y [rows columns] += by a [rows inner] b [inner columns]; `turned` operands are transposed in memory.
 void add_product(std::vector<double>& y, const std::vector<double>& a, const std::vector<double>& b, size_t inner,
                  double by, bool a_turned = false, bool b_turned = false) {
   const size_t rows = a.size() / inner, columns = b.size() / inner;
@@ -74,8 +74,8 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 
 }  // namespace
 
-// With W + s A B in place of W the whole model has the loss of the adapted one, and with its gradient dW the adapters'
-// are s dW B^T and s A^T dW.
+// With W + s A B in place of W the whole model has the loss of the adapted one; with its gradient dW, the adapters'
+// gradients are s dW B^T and s A^T dW.
 TEST(Lora, GradientsAreThoseOfTheWholeModel) {
   for (const std::string family : {"llama", "gpt", "gptneox", "gemma3"}) {
     SCOPED_TRACE(family);
@@ -115,7 +115,7 @@ TEST(Lora, GradientsAreThoseOfTheWholeModel) {
   }
 }
 
-// In bf16 the frozen weights have no master: two bytes each; adapters have 2 + 4 + 4 + 4 + 4 bytes, gradient included.
+// In bf16 frozen weights have no master, 2 bytes each; adapters have 2 + 4 + 4 + 4 + 4 bytes, gradient included.
 TEST(Lora, FrozenWeightsTakeTheirBytesAlone) {
   config::Settings s = lora_model("llama", "bf16");
   Machine machine(s);

@@ -15,7 +15,7 @@ bool has(const Words& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// What makes a browser load something, or run it.
+// Markup that makes a browser load or execute something.
 bool reaches_out(std::string_view text) {
   for (const std::string_view word : {"://", "url(", "@import", "javascript:"})
     if (text.find(word) != std::string_view::npos) return true;

@@ -6,9 +6,8 @@
 
 namespace kintsugi::tests {
 
-// "" if `page` is a whole HTML page that needs nothing but itself: every element is closed in its order, attributes are
-// quoted and stand once, entities are known; no scripts, no addresses, nothing that is loaded. Else what is wrong, and
-// where.
+// "" if `page` is a complete, self-contained HTML page: elements are closed in order, attributes are quoted and unique,
+// entities are known; no scripts, no addresses, nothing that is loaded. Otherwise the error and its position.
 std::string markup_fault(std::string_view page);
 
 }  // namespace kintsugi::tests

@@ -1,5 +1,4 @@
-// Runs that need more memory than they may use: the proposed changes save what they say, and train refuses in one
-// line.
+// Runs that exceed their memory limit: proposed changes save as much as stated, and train refuses in one line.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ config::Settings two_stages() {
   return s;
 }
 
-// The bytes of the rank that needs most where these settings are changed so.
+// Bytes of the largest rank with these settings changed.
 int64_t with(config::Settings s, const std::string& key, const std::string& value) {
   config::Parallel& p = s.parallel;
   if (key == "train.micro_batch") s.train.micro_batch = std::stoll(value);
@@ -55,7 +54,7 @@ std::optional<Excess> over(config::Settings s, const std::vector<program::Progra
   return compile::excess(s, stages, {});
 }
 
-// What there is no time for is not compiled, and counted.
+// Candidates are not compiled beyond the time limit, and counted.
 TEST(MemoryLimits, ChangesHaveABudgetOfTime) {
   config::Settings s = two_stages();
   const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
@@ -87,14 +86,14 @@ TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
     EXPECT_EQ(saving.bytes, most - with(s, key, config::to_toml(value))) << key;
     EXPECT_GT(saving.bytes, 0) << key;
   }
-  // The cheapest comes first, and half a micro-batch saves most of the activations.
+  // The cheapest change comes first; halving the micro-batch saves most activations.
   const auto at = [&](const std::string& key) { return std::find(keys.begin(), keys.end(), key) - keys.begin(); };
   EXPECT_EQ(at("parallel.zero=1"), 0);
   EXPECT_EQ(at("train.micro_batch=2"), 1);
   EXPECT_LT(at("parallel.zero=2"), at("parallel.recompute=\"full\""));
   EXPECT_LT(at("parallel.recompute=\"full\""), at("parallel.zero=3"));
   EXPECT_LT(at("parallel.zero=3"), at("parallel.tensor=2"));
-  // A tighter limit leaves only those that save as much.
+  // A tighter limit leaves only the changes that save as much.
   const int64_t half = most - with(s, "parallel.recompute", "\"full\"");
   const auto tight = over(s, stages, most - half);
   ASSERT_TRUE(tight);
@@ -121,7 +120,7 @@ TEST(MemoryLimits, SeveralChangesTogetherWhereNoneIsEnough) {
   EXPECT_GE(e->together->sets.size(), 2u);
 }
 
-// All ranks end with one text, before they have allocated anything.
+// All ranks end with the same error before they allocate anything.
 TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
   config::Settings s = two_stages();
   const auto stages = compile::compile({.settings = s, .kernels = *compile::kernels_of(s)});
@@ -142,7 +141,7 @@ TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
   });
 }
 
-// Whatever cannot be allocated, the arena, a thread, memory for a library, or a few bytes somewhere: one line says so.
+// Whatever allocation fails, of the arena, a thread, a library or a few bytes: one error line.
 TEST(MemoryLimits, OfTheSystemEndInOneLine) {
   const RunFiles files;
   const TemporaryFolder folder;
@@ -152,7 +151,7 @@ TEST(MemoryLimits, OfTheSystemEndInOneLine) {
                                  "offload=none parallel.ranks=2 parallel.pipe=2"}) {
     int refused = 0;
     bool trained = false;
-    // From less than the first thread takes, until it trains.
+    // From less than the first thread needs, up to a successful run.
     for (int limit = 5000; limit < 500000 && !trained; limit += limit < 40000 ? 7000 : 4000) {
       const Ended ended =
           run_kintsugi(folder.path(),

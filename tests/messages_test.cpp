@@ -1,4 +1,4 @@
-// Two ranks with programs of their own, one of which sends what the other receives: what is verified is what runs.
+// Two ranks with separate programs, one sending to the other: what is verified is what runs.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ Program end_of(int rank, int times) {
   return p;
 }
 
-// What x is on rank 1 in the end.
+// The final value of x on rank 1.
 std::vector<double> run(const Program& first, const Program& second) {
   const auto kernels = compile::kernels_of(small_model("gpt", "fp32"));
   const auto worlds = comm::thread_worlds(2, {.time_limit = std::chrono::milliseconds(1000)});
@@ -66,8 +66,8 @@ TEST(Messages, ArriveWhereTheProgramsSaySo) {
   EXPECT_EQ(run(first, second), std::vector<double>(16, 2.5));
 }
 
-// Of the gradient behind a norm that follows the residual's sum, one part is whole and the other is reduced first. They
-// are added before they are sent.
+// Of the gradient after a norm that follows the residual addition, one term is whole and the other is reduced first.
+// They are added before they are sent.
 TEST(Messages, ASumOfAnotherStageIsSentOnce) {
   for (const char* layout :
        {"pipe=2 tensor=2", "pipe=2 tensor=2 sequence_parallel", "pipe=2 tensor=2 schedule=interleaved chunks=2"}) {

@@ -1,4 +1,4 @@
-// The MPIs that are here, and the command started under one of them.
+// The installed MPIs, and the command started under one of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,14 +31,14 @@ inline const std::array kMpis = {
     Mpi{"mpich", "kintsugi_mpi_mpich.so", "mpirun.mpich"},
 };
 
-// Its module lies one folder above the command, and its launcher can be found.
+// Its module is one folder above the command, and its launcher is in PATH.
 inline bool is_there(const Mpi& mpi) {
   const std::string launcher = mpi.run.substr(0, mpi.run.find(' '));
   return fs::exists(fs::path(kintsugi_command()).parent_path().parent_path() / mpi.module) &&
          std::system(("command -v " + launcher + " >/dev/null").c_str()) == 0;
 }
 
-// Tests that are run with each MPI.
+// Tests that run with each MPI.
 class UnderMpi : public testing::TestWithParam<Mpi> {
  protected:
   void SetUp() override {
@@ -50,7 +50,7 @@ inline std::string name_of_mpi(const testing::TestParamInfo<Mpi>& info) {
   return info.param.name;
 }
 
-// What the system says of a process; nothing if it has ended, which it may at any time.
+// The system's information about a process; empty if it has ended, which can happen at any time.
 inline std::optional<std::string> told_of(pid_t pid, const std::string& what) {
   try {
     return base::read_file("/proc/" + std::to_string(pid) + "/" + what);
@@ -77,7 +77,7 @@ inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
   return found;
 }
 
-// True if the process is gone, or is a zombie.
+// Whether the process has ended, or is a zombie.
 inline bool has_ended(pid_t pid) {
   const std::optional<std::string> stat = told_of(pid, "stat");
   return !stat || stat->find(") Z ") != std::string::npos;

@@ -1,5 +1,5 @@
-// A rank of mpi_layouts_test.cpp: small models in every layout of as many ranks as there are, over MPI, beside one rank
-// in this process. Says "rank 1: 14 layouts agree", or how one does not. "damaged": with one weight of rank 0 changed.
+// A rank of mpi_layouts_test.cpp: small models in every layout of this number of ranks over MPI, compared with one rank
+// in this process. Prints "rank 1: 14 layouts agree", or the difference. "damaged": with a changed weight on rank 0.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -59,7 +59,7 @@ const std::vector<Layout> kLayouts = {
     {"llama-deep", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
 };
 
-// "-deep": layers for stages, and micro-batches for them. "-three": 3 key-value heads of 2 query heads each, and sizes
+// "-deep": more layers, for stages, and micro-batches. "-three": 3 key-value heads with 2 query heads each, and sizes
 // that 2 does not divide.
 config::Settings settings_of(const std::string& model) {
   config::Settings s = small_model(model.substr(0, model.find('-')), "fp64");
@@ -107,7 +107,7 @@ class Run {
 
   double loss() const { return executor_.number(models::kLossSum) / executor_.number(models::kLossCount); }
 
-  // What of the gradients lies here, against the whole ones; "" if it agrees.
+  // Compares this rank's gradients with the whole ones; "" if they agree.
   std::string difference(const Numbers& want) const {
     const program::Program& p = executor_.program();
     const double scale = norm(want);

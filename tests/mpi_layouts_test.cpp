@@ -1,4 +1,4 @@
-// Layouts over MPI give the loss and gradients of one rank: what mpi_layouts (mpi_layouts_program.cpp) says as ranks.
+// Layouts over MPI give the loss and gradients of one rank: runs mpi_layouts (mpi_layouts_program.cpp).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using Lines = std::vector<std::string>;
 
 class LayoutsOverMpi : public UnderMpi {
  protected:
-  // What the ranks say, sorted.
+  // The output of the ranks, sorted.
   static Lines said(int ranks, const std::string& argument = "") {
     const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "mpi_layouts";
     const std::string command =
@@ -41,7 +41,7 @@ TEST_P(LayoutsOverMpi, FourRanks) {
                             "rank 3: 13 layouts agree\n"}));
 }
 
-// One weight of one rank is another from the start: no rank takes that for the answer of one rank.
+// A changed initial weight on one rank is detected by every rank.
 TEST_P(LayoutsOverMpi, ADifferenceIsSeen) {
   const std::string where = "gpt: data=2: step 0: the loss differs\n";
   EXPECT_EQ(said(2, "damaged"),

@@ -1,5 +1,5 @@
-// The README from top to bottom, as somebody types it who sees this for the first time: in a terminal of 80 columns,
-// and in a pipe. Whatever takes over two seconds has a line that moves, and nothing is cut.
+// Runs the README from top to bottom as a newcomer: in a terminal of 80 columns and in a pipe. Anything that takes over
+// two seconds shows progress, and no line is cut.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -21,13 +21,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kColumns = 80;
-// Nothing is told in the first moments of what takes long, and a pipe has a line every five seconds; the rest is for
-// other tests that run beside this one.
+// Nothing is printed in the first moments, and a pipe gets a line every five seconds; the rest is slack for other tests
+// that run concurrently.
 constexpr double kQuietInTerminal = 2 + 4, kQuietInPipe = 5 + 4;
 
 const fs::path kRoot = fs::path(__FILE__).parent_path().parent_path();
 
-// The commands of the page, block by block.
+// The commands of the page, per block.
 std::vector<std::string> blocks_of(const fs::path& page) {
   std::vector<std::string> blocks;
   std::ifstream in(page);
@@ -51,7 +51,7 @@ struct Seen {
   double quiet = 0;  // the longest time without a sign of life
 };
 
-// Runs a script of bash, and reads what it writes as it comes.
+// Runs a bash script, and reads its output as it is written.
 Seen run_script(const fs::path& folder, const std::string& script, bool terminal) {
   std::ofstream(folder / "block.sh") << script;
   const std::string command = "cd '" + folder.string() + "' && PATH='" + (folder / "bin").string() +
@@ -88,7 +88,7 @@ Seen run_script(const fs::path& folder, const std::string& script, bool terminal
   return seen;
 }
 
-// What a line that is overwritten showed, each time: what stands between a return and the end of what it clears.
+// The successive contents of a line that is overwritten.
 std::vector<std::string> overwritten(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t end = text.find("\x1b[K"); end != std::string::npos; end = text.find("\x1b[K", end + 1)) {
@@ -131,7 +131,7 @@ TEST_P(Newcomer, ReadsTheReadme) {
       ++moved;
       most = std::max(most, static_cast<size_t>(columns(line)));
       EXPECT_LT(columns(line), kColumns) << line;
-      // A line that is cut has no room left.
+      // A truncated line fills the width.
       EXPECT_TRUE(columns(line) < kColumns - 1 || line.ends_with(" left")) << "cut: " << line;
     }
   }

@@ -1,4 +1,4 @@
-// Offload in whole models: the same bits, the memory that it saves to the byte, what is refused.
+// Offload in whole models: equal bits, memory saved to the byte, and refused configurations.
 #include "kintsugi/lower/order/offload.h"
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(All, OffloadBits,
                            return name;
                          });
 
-// A bucket that is worked on in pieces.
+// A bucket processed in pieces.
 TEST(OffloadPieces, HaveTheBitsOfTheWhole) {
   for (const char* dtype : {"fp32", "bf16"}) {
     config::Settings s = offload_model("gpt", dtype);
@@ -105,7 +105,7 @@ TEST(OffloadPieces, HaveTheBitsOfTheWhole) {
   }
 }
 
-// The most optimizer state that one operation works on.
+// The largest optimizer state that one operation uses.
 int64_t largest_unit(const Program& plain) {
   int64_t most = 0;
   for (const Instruction& i : body(plain, "update").instructions) {
@@ -119,7 +119,7 @@ int64_t largest_unit(const Program& plain) {
   return most;
 }
 
-// All optimizer state of every kind of layout is in the file, and the memory for states is less by just that.
+// In every kind of layout, all optimizer state is in the file, and the memory of states shrinks by exactly that.
 TEST(OffloadMemory, OfStatesToTheByte) {
   for (const char* layout : {"", "data=2 zero=1", "data=2 zero=3", "tensor=2", "pipe=2", "data=2 tensor=2 zero=2"})
     for (const char* dtype : {"fp32", "bf16"}) {
@@ -141,7 +141,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         EXPECT_EQ(plain[stage].state_bytes - less[stage].state_bytes, bytes) << layout;
         EXPECT_EQ(less[stage].file_bytes, pages) << layout;
         EXPECT_EQ(plain[stage].file_bytes, 0);
-        // Staged buffers fit where activations were, if there were as many, except for packing losses.
+        // Staging buffers fit where activations were, up to fragmentation.
         const int64_t staged = 3 * largest_unit(plain[stage]);
         if (plain[stage].arena_bytes >= staged) {
           EXPECT_EQ(less[stage].list(program::Step::train).lower_bound_bytes,
@@ -155,7 +155,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
     }
 }
 
-// Bytes that forward leaves for backward, in the file (of one micro-batch) and in the arena.
+// Bytes that forward keeps for backward, in the file (per micro-batch) and in the arena.
 struct Carried {
   int64_t file = 0, arena = 0;
 };
@@ -176,7 +176,7 @@ Carried carried(const Program& p) {
   return c;
 }
 
-// Deeper models keep no more: each layer more adds to the file, and to the arena only what is too small to be moved.
+// Each additional layer adds to the file, and to the arena only what is too small to be offloaded.
 TEST(OffloadMemory, OfActivationsToTheByte) {
   config::Settings s = offload_model("gpt", "fp32");
   std::vector<Program> plain, moved;
@@ -185,8 +185,8 @@ TEST(OffloadMemory, OfActivationsToTheByte) {
     plain.push_back(programs_of(with(s, "", "none"))[0]);
     moved.push_back(programs_of(with(s, "", "activations"))[0]);
   }
-  // Of a layer, in blocks of batch x seq x embed: norms 2, query, attention, both residuals; key and value, of two
-  // heads of four, half a block each; both sides of the activation 1.5 each. The statistics of attention stay: 4 KiB.
+  // Per layer, in blocks of batch x seq x embed: norms 2, query, attention, both residuals; key and value, with two of
+  // four heads, half a block each; both sides of the activation 1.5 each. Attention statistics stay in memory: 4 KiB.
   const int64_t block = 4 * s.train.micro_batch * s.train.sequence * s.model.embed;
   const int64_t statistics = 4 * s.train.micro_batch * s.train.sequence * s.model.heads;
   const int64_t layer = 6 * block + 2 * (block / 2) + 2 * (block * 3 / 2);
@@ -200,7 +200,7 @@ TEST(OffloadMemory, OfActivationsToTheByte) {
   EXPECT_EQ(moved[1].state_bytes, plain[1].state_bytes);
 }
 
-// The file has as many places as micro-batches are under way: fewer on later stages.
+// The file has as many slots as micro-batches in flight: fewer on later stages.
 TEST(OffloadMemory, PlacesOfAPipeline) {
   const std::vector<Program> stages = programs_of(with(offload_model("llama", "fp32"), "pipe=4", "activations"));
   for (size_t stage = 0; stage < 3; ++stage) {
@@ -211,7 +211,7 @@ TEST(OffloadMemory, PlacesOfAPipeline) {
   }
 }
 
-// Damage to a program with everything in the file, on one rank and on a stage that has several micro-batches under way.
+// Damage to a program with everything offloaded, on one rank and on a stage with several micro-batches in flight.
 class OffloadDamage : public testing::Test {
  protected:
   OffloadDamage() : p(programs_of(with(offload_model("gpt", "fp32"), "pipe=2 schedule=gpipe", "all"))[0]) {}
@@ -309,7 +309,7 @@ TEST_F(OffloadDamage, AStoreIsLost) {
                         fetch, operand(lost)));
 }
 
-// With one place for two micro-batches the second takes that of the first.
+// With one slot for two micro-batches the second overwrites the first.
 TEST_F(OffloadDamage, TooFewPlaces) {
   BufferId fewer = program::kNoBuffer;
   for (size_t b = 0; b < p.buffers.size() && fewer < 0; ++b)
@@ -331,7 +331,7 @@ TEST_F(OffloadDamage, ACopyToTheWrongSide) {
   EXPECT_EQ(communication(), place("update", at) + ": it goes from file to arena");
 }
 
-// An error of the disk reaches the rank as one line, and no rank hangs.
+// A disk error reaches the rank as one line, and no rank hangs.
 TEST(OffloadErrors, OfTheFileWithinAStep) {
   config::Settings s = with(offload_model("gpt", "fp32"), "data=2 zero=1", "activations");
   const TemporaryFolder folder;
@@ -414,7 +414,7 @@ TEST(OffloadRun, AFolderThatIsNotThere) {
             "parallel.offload_folder must be a folder that is there and can be written\n");
 }
 
-// Where optimizer state does not fit into memory, the model trains with it in the file.
+// If optimizer state exceeds the memory, the model trains with it offloaded.
 TEST(OffloadRun, AModelThatDoesNotFitTrains) {
   const RunFiles files;
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Files of an earlier version can be read, and a run resumed from them gives the same bits as in that version. See
+// Files of an earlier version load, and a run resumed from them gives the bits of that version. See
 // old_files/README.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,7 +49,7 @@ std::vector<std::string> lines(const std::string& text) {
   return all;
 }
 
-// A line of metrics.jsonl: names in their order, and values as they were written, but those that depend on time.
+// A line of metrics.jsonl: names and values as written, except those that depend on time.
 std::string metrics(const std::string& line) {
   ordered_json json = ordered_json::parse(line);
   for (const char* name : {"tokens_per_second", "flops_per_second", "peak_share", "seconds"}) {
@@ -77,8 +77,8 @@ std::vector<std::string> settings(const std::string& toml) {
   return all;
 }
 
-// "/tensors/embedding.table/pieces/0/start" and all other names in an index, in their order; without those of the data
-// of the run, which are not in the old files.
+// "/tensors/embedding.table/pieces/0/start" and all other names in an index, in order; without those about the run's
+// data, which the old files lack.
 std::vector<std::string> names(const std::string& index) {
   std::vector<std::string> all;
   const ordered_json flat = ordered_json::parse(index).flatten();
@@ -87,7 +87,7 @@ std::vector<std::string> names(const std::string& index) {
   return all;
 }
 
-// A description of a token file without its fingerprint, which is not in the old files.
+// The summary of a token file without its fingerprint, which the old files lack.
 std::string without_fingerprint(const std::string& json) {
   ordered_json read = ordered_json::parse(json);
   EXPECT_EQ(read.erase("fingerprint"), 1u) << json;
@@ -109,8 +109,8 @@ TEST_P(OldRun, GoesOn) {
   for (const std::string& line : lines(folder.text("expected/" + run + ".files")))
     EXPECT_NE(index.find(line), std::string::npos) << "not as before: " << line;
   EXPECT_EQ(names(index), names(base::read_file(source / "step_00000004" / "index.json")));
-  // Of the configuration nothing has changed but the number of steps, how much is evaluated where run.toml does not say
-  // it, and a key that has a new name; there may be keys that the old files lack.
+  // The configuration is unchanged except for the number of steps, evaluate_batches if run.toml does not set it, and a
+  // renamed key; there may be keys that the old files lack.
   std::vector<std::string> before = settings(base::read_file(source / "config.toml"));
   std::erase_if(before, [](const std::string& setting) { return setting.starts_with("evaluate_batches"); });
   std::erase_if(before, [](const std::string& setting) { return setting.starts_with("device = "); });
@@ -119,14 +119,14 @@ TEST_P(OldRun, GoesOn) {
   std::replace(before.begin(), before.end(), renamed, std::string("device = \"reference\""));
   EXPECT_EQ(std::count(before.begin(), before.end(), "steps = 4"), 1);
   std::replace(before.begin(), before.end(), std::string("steps = 4"), std::string("steps = 6"));
-  // Axes that the old files lack have size 1, and their default places.
+  // Axes that the old files lack have size 1 and default places.
   const std::string old_axes = "mesh_order = \"pipe data context tensor\"";
   EXPECT_EQ(std::count(before.begin(), before.end(), old_axes), 1);
   std::replace(before.begin(), before.end(), old_axes,
                std::string("mesh_order = \"pipe data context expert space tensor\""));
   for (const fs::path& file : {fs::path(run) / "config.toml", saved / "config.toml"}) {
     std::vector<std::string> after = settings(folder.text(file));
-    // A section that the old files lack, with a key named as another.
+    // A section that the old files lack, with a key named like another.
     const auto lora = std::find(after.begin(), after.end(), std::string("[lora]"));
     const auto next = std::find_if(lora, after.end(), [](const std::string& s) { return s[0] == '[' && s != "[lora]"; });
     after.erase(lora, next);

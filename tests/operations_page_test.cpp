@@ -21,7 +21,7 @@ std::string without_shapes(std::string cell) {
   return cell;
 }
 
-// The cells of each line that names an operation, by its kind.
+// The cells of each line that describes an operation, by its name.
 std::map<std::string, std::vector<std::string>> lines_of_page() {
   std::map<std::string, std::vector<std::string>> lines;
   std::istringstream page(base::read_file(source_folder() + "/docs/operations.md"));

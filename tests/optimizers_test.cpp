@@ -1,4 +1,4 @@
-// Each optimizer beside its published rule, written out here: 20 steps of a small model in fp64.
+// Each optimizer compared with its published rule, written out here: 20 steps of a small model in fp64.
 #include "kintsugi/models/optimizers.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kRate = 0.01, kDecay = 0.1, kBeta1 = 0.8, kBeta2 = 0.9, kEpsilon = 1e-6, kMomentum = 0.7;
 
-// An element, and what its optimizer keeps of it.
+// An element, and its optimizer state.
 struct Element {
   double w = 0, m = 0, v = 0;
 };
@@ -49,8 +49,8 @@ Rule rule_of(std::string_view name) {
       e.m = kMomentum * e.m + g + decay * e.w;
       e.w -= kRate * e.m;
     };
-  // In the form of two positions: y is where the momentum leads, and the gradient is taken there. With w for y,
-  // v' = mu v - rate g, w' = w + mu v' - rate g (Sutskever et al. 2013, equations 3 and 4, shifted by mu v).
+  // In the two-position form, y is the look-ahead position, where the gradient is taken. With w for y: v' = mu v - rate
+  // g, w' = w + mu v' - rate g (Sutskever et al. 2013, equations 3 and 4, shifted by mu v).
   if (name == "nesterov")
     return [](Element& e, double g, double decay, int) {
       const double gradient = g + decay * e.w;

@@ -1,4 +1,4 @@
-// What the command prints and writes: nothing is lost without an error, and nothing is replaced that is no result.
+// Outputs of the command: no failure to write is silent, and nothing but a previous result is replaced.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 namespace kintsugi::tests::output_test {
 namespace {
 
-// The run of one step that all tests look at.
+// The run of one step that all tests use.
 class OutputFiles : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -31,12 +31,12 @@ class OutputFiles : public testing::Test {
 
   static Ended kintsugi(const std::string& arguments, const std::string& before = ":",
                         const std::string& redirect = "") {
-    // The shell of `redirect` begins the command, and its redirections are the last.
+    // The shell of `redirect` starts the command; its redirections apply last.
     const std::string launcher = redirect.empty() ? "" : "sh -c 'exec \"$0\" \"$@\" " + redirect + "'";
     return run_kintsugi(folder->path(), arguments, before, launcher);
   }
 
-  // Without what is no complaint.
+  // Without lines that are not errors.
   static void expect_error(const Ended& ended, const std::string& line, const std::string& about) {
     const std::string progress = "(tokenizing:|warning:)[^\n]*\n";
     EXPECT_EQ(ended.code, 1) << about;
@@ -63,7 +63,7 @@ TEST_F(OutputFiles, AFullDisk) {
   EXPECT_TRUE(fs::exists(*folder / "full/step_00000001"));  // the run itself is whole
 }
 
-// Of each verb that the first page lists: whole lines of at most 80 columns.
+// For each verb on the first page: whole lines of at most 80 columns.
 TEST_F(OutputFiles, HelpFitsATerminal) {
   const auto page_of = [&](const std::string& verb) {
     const Ended ended = run_kintsugi(folder->path(), verb + " --help");
@@ -91,12 +91,12 @@ TEST_F(OutputFiles, AClosedStdout) {
     EXPECT_TRUE(entry.is_directory() || base::read_file(entry.path()).find("done: 1 steps") == std::string::npos)
         << entry.path();
   EXPECT_EQ(text_of("closed/config.toml").substr(0, 23), "# The configuration of ");
-  // Nobody reads the others.
+  // Nothing reads the other outputs.
   EXPECT_EQ(kintsugi("plan run.toml --set train.warmup_steps=9", ":", "2>&- <&-").code, 0);
 }
 
 TEST_F(OutputFiles, AReaderThatLeaves) {
-  // The likeliest text of so small a model repeats itself without an end, a drawn one may end before the reader leaves.
+  // Greedy text of such a small model repeats endlessly; sampled text may end before the reader does.
   const Ended ended = kintsugi("generate run --length 100000 --temperature 0",
                                "mkfifo pipe && { head -c 1 pipe > /dev/null & }", "> pipe");
   EXPECT_EQ(ended.signal, SIGPIPE);
@@ -130,7 +130,7 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
             "[plan] --csv \"machine.toml\" is a file of this run; name another"},
            {"scale run.toml --on 1 --cluster machine.toml --svg machine.toml",
             "[scale] --svg \"machine.toml\" is a file of this run; name another"},
-           // Of other runs, and what is like them.
+           // Files of other runs, and similar ones.
            {"plan run.toml --csv other.toml",
             "[plan] --csv \"other.toml\" would replace the configuration of a run; name another file"},
            {"plan run.toml --set train.folder=new --csv run/metrics.jsonl",

@@ -1,4 +1,4 @@
-// Training in fp16 whose gradients overflow.
+// fp16 training whose gradients overflow.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace kintsugi::tests::overflow_test {
 namespace {
 
-// Numbers to learn, of which `scale` is the size: of 3e5 their gradient overflows with the least loss scale too.
+// Targets of size `scale`: at 3e5 the gradients overflow even with the smallest loss scale.
 void write_table(const fs::path& path, double scale) {
   std::ofstream table(path);
   for (int i = 0; i < 200; ++i) {

@@ -1,5 +1,5 @@
-// How every operation treats padding: what its row says of zeros (keeps_zero), that nothing of padding is added to
-// anything, and that neither set of kernels makes a NaN of it.
+// How operations treat padding: the claim of the row about zeros (keeps_zero), that padding contributes to nothing, and
+// that no kernel turns it into NaN.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@ const RowTrials& trials() {
   return all;
 }
 
-// The log-sum-exp of a row that sees nothing, as padding does, or of no vocabulary at all; and its largest logit.
+// The log-sum-exp of a row without visible keys, as for padding, or without a vocabulary; and its largest logit.
 bool may_be_minus_infinity(const RowTrial& t, size_t output) {
   const bool attention = (t.row.kind == "attention" || t.row.kind == "attention_join") && output == 1;
   if (t.row.kind == "head" && t.row.outs.at(output, t.absent.outs).name == "top") return true;
   return attention || ((t.row.kind == "head" || t.row.kind == "head_with_grad") && output == 0);
 }
 
-// A rank whose positions are followed by padding, and one that has nothing else.
+// A rank with padding after its positions, and one with nothing else.
 std::vector<std::vector<Segment>> padded_parts(int64_t n) {
   return {padded(n)[1], {{0, n}, {-1, 2}}, {{-1, 3}}};
 }
@@ -57,7 +57,7 @@ struct Padded {
       const bool statistics = t.row.kind == "attention_join" && parts.size() % 2 == 0;  // as attention gives them
       if ((x.type().dtype != tensor::DType::i32 && !statistics) || !x.type().shape.has(dim)) continue;
       const std::string_view operand = t.row.ins.at(parts.size() - 1, t.absent.ins).name;
-      // A token at padding has no slot, and a sample there counts no token.
+      // Padding tokens have no slot, and padding samples count no tokens.
       const double none = operand == "slots" ? -1.0 : operand == "counts" ? 0.0 : id;
       for_each_of_part(x.type().shape, dim, segments, [&](int64_t to, int64_t from) {
         if (from < 0) parts.back().set(to, statistics ? -INFINITY : none);
@@ -90,7 +90,7 @@ struct Padded {
   }
 };
 
-// Calls f for every padded part of every trial along each dim that may be split.
+// Calls f for every padded part of every trial, along each dim that may be split.
 template <typename F>
 void for_all_padded(const F& f) {
   for (const RowTrial& t : trials().list()) {
@@ -106,7 +106,7 @@ void for_all_padded(const F& f) {
   }
 }
 
-// In fp32, but for scalars, sums of blocks, moments of batches and the balance of experts, as a run has them.
+// In fp32, except scalars, block sums, batch moments and expert balance, as in a run.
 Type narrow(Type type) {
   const bool number =
       type.shape.rank() == 0 || type.shape.has("block") || type.shape.has("moment") || type.shape.has("candidate");
@@ -171,7 +171,7 @@ TEST(Padding, FastKernelsAgree) {
   });
 }
 
-// Of blocks with halos, at the ends of which positions are absent, and outputs of which are at padding.
+// Blocks with halos: positions at their ends may be absent, and outputs there are padding.
 TEST(Padding, FastKernelsAgreeWithinWindows) {
   const auto cpu = kernels::cpu_kernels();
   int absent = 0, padded = 0;
@@ -190,7 +190,7 @@ TEST(Padding, FastKernelsAgreeWithinWindows) {
             if (const Type type = narrow(x.type()); type != x.type()) x = x.as(type.dtype);
           for (Type& type : part.outs) type = narrow(type);
           const std::vector<Tensor> got = run_row_on(*cpu, part.local, part.ins, part.outs, call);
-          // What a kernel leaves at absent positions of an output is not read.
+          // Outputs at absent positions are never read.
           for (size_t j = 0; j < got.size(); ++j) {
             std::string wrong;
             const auto look = [&](int64_t at, int64_t from) {
@@ -212,7 +212,7 @@ TEST(Padding, FastKernelsAgreeWithinWindows) {
   EXPECT_GE(padded, 10);
 }
 
-// Blocks of a bucket are split as its flat dim is, and those of padding are zero.
+// Blocks of a bucket are split along its flat dim; padding blocks are zero.
 TEST(Padding, BlocksOfABucketFollowItsFlatDim) {
   const Shape bucket = {{"shard", 2}, {"flat", 3072}};
   for (const char* name : {"reference", "cpu"}) {

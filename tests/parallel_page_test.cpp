@@ -1,4 +1,4 @@
-// The examples of docs/parallel.md: each resolves without a warning, fits its model, and makes the plan that follows
+// The examples of docs/parallel.md: each resolves without a warning, fits its model, and gives the plan printed after
 // it.
 #include <gtest/gtest.h>
 

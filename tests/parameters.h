@@ -1,4 +1,4 @@
-// The parameters of a model as tests count them: from its states, without the code that makes buckets.
+// The parameters of a model, counted from its states, independently of the code that makes buckets.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace kintsugi::tests {
 
-// GPT-2 of 124 million parameters (Radford et al. 2019), to be lowered and not to be run.
+// GPT-2 124M (Radford et al. 2019), to compile, not to run.
 inline config::Settings gpt2() {
   config::Settings s = small_model("gpt", "fp32");
   s.model.layers = 12;
@@ -30,7 +30,7 @@ inline int64_t round_up(int64_t n, int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// Parameters of one layer that are alike; one that two layers use stands alone.
+// Parameters of one layer in one bucket; one that two layers use is separate.
 struct ParameterGroup {
   int layer = 0;
   std::vector<int64_t> sizes = {};  // elements
@@ -43,7 +43,7 @@ struct ParameterGroup {
     for (int64_t n : sizes) sum += n;
     return sum;
   }
-  // Elements that are stored where `parts` ranks share them: the last parameter's end is rounded up too.
+  // Elements stored by `parts` ranks: the end of the last parameter is rounded up too.
   int64_t stored(int64_t parts) const {
     int64_t length = 0;
     for (int64_t n : sizes) length = round_up(length, kBlock) + n;
@@ -70,9 +70,9 @@ inline std::vector<ParameterGroup> parameter_groups(const config::Settings& s) {
     if (uses > 1 || at == known.end()) {
       if (uses == 1) at = known.emplace(std::pair(state.layer, state.decay), groups.size()).first;
       groups.push_back({.layer = state.layer, .forward_uses = uses});
-      // Only rows of a table are looked up before the first layer, and their gradient does not need them.
+      // Before the first layer only rows of a table are looked up, and their gradient does not need them.
       groups.back().unread = state.layer < 0 && uses == 1;
-      // The head's table, whose vocabulary no rule splits.
+      // The head's table, if no rule splits its vocabulary.
       groups.back().with_gradient = static_cast<graph::StateId>(i) == table;
     }
     groups[uses > 1 ? groups.size() - 1 : at->second].sizes.push_back(state.type.shape.elements());

@@ -1,4 +1,4 @@
-// Where this build and its inputs are.
+// The paths of this build and of its inputs.
 #pragma once
 
 #include <string>

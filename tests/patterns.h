@@ -1,4 +1,4 @@
-// Regular expressions for tests, ECMAScript's. Their library is compiled in one source alone: it takes seconds.
+// Regular expressions for tests, in ECMAScript syntax. Only one source compiles their library, which takes seconds.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace kintsugi::tests {
 
-// The text with each match replaced; $1 in `with` is the first group.
+// Replaces each match; $1 in `with` is the first group.
 std::string replaced(const std::string& text, const std::string& pattern, const std::string& with);
-// All of the text matches.
+// The whole text matches.
 bool matches(const std::string& text, const std::string& pattern);
-// The groups of a match of all of the text, that of the whole first; none where it does not match.
+// The groups of a match of the whole text, group 0 first; empty if it does not match.
 std::vector<std::string> groups(const std::string& text, const std::string& pattern);
 
 struct Match {

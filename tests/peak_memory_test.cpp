@@ -1,4 +1,4 @@
-// What the operating system measures of a training process, beside what its plan says. docs/memory.md has the numbers.
+// The system's measurement of a training process compared with its plan. docs/memory.md has the numbers.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
-// Beside the plan a process has what a tiny model measures (binary, libraries, kernels that oneDNN compiled, tokenizer,
-// loader, a shard's buffer of the checkpoint), and for each rank what malloc keeps of oneDNN's packed operands: up to
-// 3.4 MiB for a product, several times over where small blocks that stay lie between.
+// In addition to the plan, a process has the memory of a tiny model's process (binary, libraries, compiled oneDNN
+// kernels, tokenizer, loader, the checkpoint's shard buffer), and per rank malloc's residue of oneDNN's packed
+// operands: up to 3.4 MiB per matmul, several times over if small blocks remain in between.
 constexpr double kTinyAtMost = 32, kPerRank = 12;  // MiB
 constexpr double kShare = 0.05;
 
@@ -55,9 +55,7 @@ class PeakMemory : public testing::Test {
     return static_cast<double>(bytes) / kMiB;
   }
 
-  // MiB that the process had at its peak. Read from /proc while it runs, since the numbers of wait4 include the memory
-  // of
-  // the process that started it too.
+  // Peak MiB of the process. Read from /proc while it runs, since the numbers of wait4 include its parent's memory.
   double measured(const std::vector<std::string>& sets) {
     std::vector<std::string> words = {kintsugi_command(), "train", (folder_ / "run.toml").string(), "--set",
                                       "train.folder=" + (folder_ / fmt::format("run{}", ++runs_)).string()};

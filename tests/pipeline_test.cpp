@@ -1,5 +1,5 @@
-// Every pipeline gives the answer of one rank: loss and every gradient, by name, over 20 steps, with dropout; and the
-// same bits where nothing else is split.
+// Every pipeline gives the answer of one rank: loss and every gradient, by name, over 20 steps with dropout; and equal
+// bits if nothing else is split.
 #include <gtest/gtest.h>
 
 #include "kintsugi/compile/programs.h"
@@ -16,8 +16,8 @@ TEST_P(Pipelines, LossAndGradientsOfOneRankOver20StepsInFp64) {
   EXPECT_EQ(difference(found, twin(pipeline_model, GetParam().model, "fp64", 20), 1e-9), "");
 }
 
-// Micro-batches add in ascending order, so that nothing but a reduction over other axes differs; the two accumulators
-// of a tied weight are such a reduction.
+// Micro-batches are added in ascending order, so only reductions over other axes differ; the two accumulators of a tied
+// weight are such a reduction.
 TEST_P(Pipelines, OneStepInFp32) {
   const bool alone = GetParam().model.starts_with("llama") && GetParam().parallel.find("data") == std::string::npos &&
                      GetParam().parallel.find("tensor") == std::string::npos &&
@@ -33,7 +33,7 @@ TEST_P(Pipelines, OneStepInFp32) {
   EXPECT_EQ(found.weights, one.weights);
 }
 
-// A program in which some stage would wait forever is refused before it runs.
+// A program in which a stage would wait forever is rejected before it runs.
 TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   config::Settings s = pipeline_model("gpt", "fp32");
   set_layout(s, "pipe=2 data=2");
@@ -67,7 +67,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   text = error(0, drop("receive", "backward"));
   EXPECT_EQ(contains(text, value + "to rank 0) waits for rank 0, which "),
             value + "to rank 0) waits for rank 0, which ");
-  // Two micro-batches change places on one stage.
+  // Two micro-batches swapped on one stage.
   text = error(1, [](program::Program& p) {
     for (program::CallList& l : p.lists)
       if (l.step == program::Step::train)

@@ -1,4 +1,4 @@
-// What `plan --cluster` says beyond the time of a step: memory, a slow rank, failures, more devices.
+// `plan --cluster` beyond the step time: memory, slow ranks, failures, more devices.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class PlanCluster : public testing::Test, public RanksFolder {
  protected:
   PlanCluster() { write_cluster("[reliability]\nnode = \"1000 h\"\nrestart = \"5 min\"\n"); }
 
-  // Round figures: a network that takes no time, so that what is computed decides.
+  // Round numbers: an instantaneous network, so that compute determines the time.
   void write_cluster(const std::string& more, const std::string& storage = "[storage]\nbandwidth = \"1 MB/s\"\n") {
     std::ofstream(folder / "cluster.toml")
         << "[cluster]\nname = \"Test\"\nnodes = 16\ndevices_per_node = 2\n"
@@ -60,7 +60,7 @@ uint64_t bytes_of_tensors(const std::string& file) {
 
 }  // namespace
 
-// A card's, or a processor's: not what is here.
+// A GPU's or a CPU's: not this machine's.
 TEST_F(PlanCluster, AnOpenDeviceIsThatOfTheCluster) {
   const auto memory = [&](const std::string& device) {
     const std::string page = plan("--set parallel.device=" + device);
@@ -75,8 +75,8 @@ TEST_F(PlanCluster, AnOpenDeviceIsThatOfTheCluster) {
   EXPECT_EQ(memory("auto"), processor);
 }
 
-// Those of Megatron-DeepSpeed's page on long sequences that are next to a bound; bench/published/lengths.py has all.
-// With two micro-batches gradients are kept for the whole step, as there.
+// The sequence lengths of Megatron-DeepSpeed's page that are nearest to a limit; bench/published/lengths.py has all.
+// With two micro-batches, gradients are kept for the whole step, as there.
 TEST_F(PlanCluster, LengthsThatRunOutOfMemory) {
   std::string cluster = base::read_file(source_folder() + "/clusters/selene.toml");
   const std::string memory = "memory = \"80 GiB\"";
@@ -109,7 +109,7 @@ TEST_F(PlanCluster, ASoftwareSplitsStatesOverContext) {
   EXPECT_EQ(optimizer(nemo), optimizer(ours));
 }
 
-// With the processor's kernels, as cards have none for experts.
+// With CPU kernels, as GPUs have none for experts.
 TEST_F(PlanCluster, ModelsWithExpertsOnCards) {
   std::ofstream(folder / "run.toml") << "[model]\nfamily = \"mixtral\"\nlayers = 2\nembed = 64\nheads = 4\nexperts = "
                                         "4\nvocab = 256\n[train]\nsequence = 32\nglobal_batch = 8\nmicro_batch = 1\n"
@@ -117,7 +117,7 @@ TEST_F(PlanCluster, ModelsWithExpertsOnCards) {
   EXPECT_NE(plan("").find("a step on Test: 4 of "), std::string::npos);
 }
 
-// In seconds of one processor, and in at most 2 GiB, libraries included.
+// In seconds of one core and at most 2 GiB, libraries included.
 TEST_F(PlanCluster, ThousandsOfDevicesTakeSeconds) {
   const auto within =
       [&](int seconds, const std::string& layout, const std::string& model) {
@@ -139,7 +139,7 @@ TEST_F(PlanCluster, ThousandsOfDevicesTakeSeconds) {
   EXPECT_NE(of_1t.find("\na step on Frontier: 10,240 of "), std::string::npos) << of_1t;
 }
 
-// Of one device all is kernels; of a stage, the others wait.
+// On one device everything is kernels; with stages, the others wait.
 TEST_F(PlanCluster, ASlowRank) {
   EXPECT_NE(plan("--slow-rank 0 --slower 50").find("a slow rank   rank 0 (stage 0), kernels 50% slower: "),
             std::string::npos);
@@ -155,7 +155,7 @@ TEST_F(PlanCluster, ASlowRank) {
   EXPECT_EQ(error_of("--slow-rank 4 --set parallel.data=4"), "error: [plan] --slow-rank 4: the ranks are 0 to 3\n");
 }
 
-// It is what a run writes, in every layout.
+// Equals what a run writes, in every layout.
 TEST_F(PlanCluster, TheBytesOfACheckpoint) {
   int number = 0;
   for (const std::string layout : {"data=1", "data=4 zero=3", "pipe=2 tensor=2", "context=2 data=2 zero=1"})
@@ -189,7 +189,7 @@ TEST_F(PlanCluster, Failures) {
   const double best = simulate::best_interval(f);
   EXPECT_NEAR(std::stod(found[4]), best / 60, 0.01 * best / 60);
   EXPECT_NEAR(std::stod(found[2]), 100 * simulate::useful_share(f, best), 0.06);
-  // What is asked for comes before what the file says.
+  // Options override the file.
   EXPECT_NE(plan("--node-failures 2 --restart 1 --set parallel.data=4").find("one every 1h00m on 2 nodes, 1m00s to"),
             std::string::npos);
   EXPECT_NE(plan("--node-failures 1 --restart 90000").find("to restart: the run gets nowhere\n"), std::string::npos);
@@ -207,7 +207,7 @@ TEST_F(PlanCluster, Failures) {
             "2.778e+06 h\n");
 }
 
-// A block for each call, and for each wait between two.
+// A block for each call, and for each wait in between.
 TEST_F(PlanCluster, ATimeline) {
   plan("--timeline t.svg --set parallel.pipe=2 parallel.data=2 train.micro_batch=1");
   const std::string svg = base::read_file(folder / "t.svg");
@@ -226,7 +226,7 @@ TEST_F(PlanCluster, MoreDevices) {
                        "strong scaling: the batch of the run, 8 samples\n"))
       << page;
   EXPECT_NE(page.find("weak scaling: as many samples a replica as in the run, 8\n"), std::string::npos);
-  // Each row is the plan of that layout by itself.
+  // Each row equals the plan of that layout alone.
   const std::vector<Match> rows = find_all(base::read_file(folder / "s.csv"),
                                            "([0-9]+),([0-9]+),8,([0-9.e-]+),([0-9]+),"
                                            "([0-9.e-]+)\n");

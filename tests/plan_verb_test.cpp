@@ -1,4 +1,4 @@
-// The verb `plan`, the memory table of real programs, and what train refuses before it begins.
+// The verb `plan`, the memory table of real programs, and what train refuses before it starts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -39,8 +39,7 @@ config::Settings model_of(const std::string& family, const std::string& layout, 
 
 class MemoryOfLayouts : public testing::TestWithParam<const char*> {};
 
-// To the byte: what the table says is what the run allocates, and what lives at its peak is what no packing can be
-// smaller than.
+// To the byte: the table equals the run's allocation, and no packing is smaller than what is live at its peak.
 TEST_P(MemoryOfLayouts, AddsUp) {
   for (const char* family : {"gpt", "llama"}) {
     const config::Settings s = model_of(family, GetParam());
@@ -168,7 +167,7 @@ TEST_F(PlanVerb, BadInput) {
       "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), as \"16 GiB\"\n");
 }
 
-// train refuses what plan warns of, with the same words, and leaves no files.
+// train refuses what plan warns about, with the same text, and leaves no files.
 TEST_F(PlanVerb, TooLittleMemory) {
   const auto list = programs(settings());
   const int64_t most = std::max(list[0].bytes(), list[1].bytes());
@@ -193,7 +192,7 @@ TEST_F(PlanVerb, TooLittleMemory) {
   EXPECT_FALSE(fs::exists(folder / "out" / "metrics.jsonl"));
 }
 
-// GPT-3 175B on 64 ranks, in a process that may not have more than 1 GiB, libraries included.
+// GPT-3 175B on 64 ranks, in a process limited to 1 GiB, libraries included.
 TEST_F(PlanVerb, AVeryLargeModelTakesSecondsAndLittleMemory) {
   std::ofstream(folder / "gpt3.toml")
       << "[model]\nlayers = 96\nembed = 12288\nheads = 96\nvocab = 51200\n"

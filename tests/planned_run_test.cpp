@@ -1,4 +1,4 @@
-// Planned beside real: `train` with [parallel] cluster, `train --layout auto`, `scale`, and what `bench` writes.
+// Planned and measured: `train` with [parallel] cluster, `train --layout auto`, `scale`, and the output of `bench`.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -35,7 +35,7 @@ TEST_F(PlannedRun, TellsThePlanOnce) {
   const std::string metrics = base::read_file(folder / "one/metrics.jsonl");
   const auto planned = find_all(metrics, R"("planned_seconds":([0-9.e-]+))");
   ASSERT_EQ(planned.size(), 9u) << metrics;
-  // The same that plan says.
+  // Equals the output of plan.
   const Ended plan =
       run_kintsugi(folder.path(), "plan run.toml --cluster machine.toml --times times.csv --set parallel.threads=1");
   ASSERT_EQ(plan.code, 0) << plan.err;

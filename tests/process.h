@@ -1,4 +1,4 @@
-// The command itself, run in a folder of its own.
+// The command, run in a folder of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Ended {
   std::string progress;  // lines of stderr that are left out of `err`: of the time of day, and of the device
 };
 
-// A folder that is removed with all its contents.
+// A folder that is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -38,8 +38,8 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// `kintsugi ARGUMENTS` in a folder; `before` is run by the same shell first ("ulimit -f 100"), and `launcher` starts
-// the command ("mpirun -n 2").
+// `kintsugi ARGUMENTS` in a folder; the same shell first runs `before` ("ulimit -f 100"), and `launcher` starts the
+// command ("mpirun -n 2").
 class Process {
  public:
   Process(const fs::path& folder, const std::string& arguments, const std::string& before = ":",
@@ -53,7 +53,7 @@ class Process {
   bool runs();
   // What it has written to stderr.
   std::string told() const;
-  // Until `f` holds, the process ends, or a minute is over.
+  // Waits until `f` is true or the process ends, at most a minute.
   bool wait_for(const std::function<bool()>& f);
   Ended wait();
 

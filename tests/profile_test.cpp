@@ -1,4 +1,4 @@
-// The verb `profile`, and what `train` measures.
+// The verb `profile`, and the measurements of `train`.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& csv) {
   return rows;
 }
 
-// Of each rank in profile.json: the step, and what its parts add up to.
+// For each rank in profile.json: the step, and the sum of its parts.
 struct Sums {
   double step = 0, parts = 0, between = 0;
 };
@@ -57,7 +57,8 @@ class ProfileUnderMpi : public UnderMpi, public RanksFolder {};
 
 }  // namespace
 
-// By a clock of our own, around the step. On a busy machine a step may stand still anywhere: the best of some.
+// Measured with a separate clock around the step. On a busy machine a step may be suspended anywhere: take the best of
+// several.
 TEST(Recorder, InstructionsAndWaitsAddUpToTheStep) {
   Machine machine(small_model("gpt", "fp32"));
   profile::Recorder recorder(machine.executor.program(), program::Step::train);
@@ -85,7 +86,7 @@ TEST(Recorder, InstructionsAndWaitsAddUpToTheStep) {
     best = std::min(best, 1 - sum / outside);
   }
   EXPECT_LE(best, 0.01);
-  // Another list is not recorded.
+  // Other lists are not recorded.
   const profile::StepTimes before = recorder.times();
   kernels::Numbers numbers = {.seed = 1, .batch_rows = machine.s.train.micro_batch};
   machine.executor.run(program::Step::evaluate, numbers,
@@ -112,7 +113,7 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
   for (size_t at = 0, end; (end = ended.out.find('\n', at)) != std::string::npos; at = end + 1)
     EXPECT_LE(end - at, 80u) << ended.out.substr(at, end - at);
 
-  // Of each rank, all rows are the step; the parts of the table are of the same numbers.
+  // For each rank, all rows add up to the step; the parts of the table have the same numbers.
   std::map<std::string, double> seconds, between;
   const auto rows = rows_of(base::read_file(folder / "t.csv"));
   ASSERT_GT(rows.size(), 100u);
@@ -133,7 +134,7 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
   EXPECT_GT(base::read_file(folder / "t.pftrace").size(), 10'000u);
 }
 
-// By the device's own clock: the parts are the step there too, and its kernels are what takes the time.
+// By the device's clock: the parts add up to the step there too, and kernels dominate.
 TEST_F(ProfileVerb, OfADevice) {
   const std::string small = " --set model.layers=1 train.global_batch=2 parallel.device=emulated parallel.data=2";
   const Ended ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --trace t.pftrace --csv t.csv" + small);
@@ -208,7 +209,7 @@ TEST_F(ProfileVerb, ARunMeasuresItsThirdStep) {
         "<h3>Transfers of a rank</h3>", "<td>receive</td><td>pipe</td>"})
     EXPECT_TRUE(has(page, text)) << text;
 
-  // A run of an older version, and one whose file is damaged; neither hinders the rest, or a resume.
+  // A run of an older version, and one with a corrupt file; neither affects the rest, or a resume.
   std::ofstream(folder / "pipe/profile.json") << json.substr(0, json.size() / 2);
   const Ended torn = report();
   EXPECT_EQ(torn.code, 0);
@@ -229,14 +230,14 @@ TEST_F(ProfileVerb, ARunMeasuresItsThirdStep) {
 
 INSTANTIATE_TEST_SUITE_P(Mpi, ProfileUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);
 
-// As on two machines, of which one was started a day before the other: rank 1 runs where the clock is another.
+// As on two machines booted a day apart: rank 1 runs with another clock.
 TEST_P(ProfileUnderMpi, RanksWhoseClocksDiffer) {
   const std::string other = "unshare --time --monotonic 100000 --fork ";
   if (std::system((other + "true > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "no time namespaces here";
   std::ofstream(folder / "clock.sh") << "case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) exec " << other
                                      << "\"$@\" ;; esac\nexec \"$@\"\n";
-  // A pipeline's stages wait for each other; by clocks that were not brought together, one of them never would. On a
-  // busy machine one of them may be so late that it finds all that it waits for: again, then.
+  // Stages of a pipeline wait for each other; with unsynchronized clocks one of them never would. On a busy machine one
+  // may be so late that everything it waits for is there: try again then.
   std::map<std::string, double> waiting;
   Ended ended;
   for (int i = 0; i < 5 && (waiting["0"] <= 0 || waiting["1"] <= 0); ++i) {

@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 
 const Words kFamilies = {"gpt", "llama"};
 
-// The layout, in which the ranks share the samples of a pass.
+// The layout in which ranks share the samples of a pass.
 config::Settings with(config::Settings s, const std::string& layout) {
   set_layout(s, layout);
   s.train.micro_batch /= s.parallel.data;
@@ -59,7 +59,7 @@ void add_random(Cases& all) {
   }
 }
 
-// As offload_test has them.
+// As in offload_test.
 void add_offload(Cases& all) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"gpt", "fp32", ""},
@@ -93,7 +93,7 @@ void add_offload(Cases& all) {
   }
 }
 
-// As recompute_test has them.
+// As in recompute_test.
 void add_recompute(Cases& all) {
   const Words ways = {"recompute=selective", "recompute=full", "recompute=full every=2", "recompute=selective every=2"};
   for (const std::string& family : kFamilies)
@@ -121,7 +121,7 @@ void add_recompute(Cases& all) {
     }
 }
 
-// Units of a batch, as bits_test has them, and gradients that travel in bf16.
+// Units of a batch, as in bits_test, and gradients communicated in bf16.
 void add_units_and_wire(Cases& all) {
   for (const std::string& family : kFamilies)
     for (const char* dtype : {"fp32", "bf16"})
@@ -148,7 +148,7 @@ void add_units_and_wire(Cases& all) {
   }
 }
 
-// As compare_test, plan_verb_test and checkpoint_layouts_test have them.
+// As in compare_test, plan_verb_test and checkpoint_layouts_test.
 void add_others(Cases& all) {
   const std::tuple<const char*, const char*, const char*> compared[] = {
       {"gpt", "fp64", "data=2"},
@@ -201,7 +201,7 @@ void add_others(Cases& all) {
       }
 }
 
-// What else a run.toml may say of a model and its steps, and rules of the user's own.
+// Other keys of models and steps, and user-defined rules.
 void add_settings(Cases& all) {
   const std::vector<std::pair<const char*, std::function<void(config::Settings&)>>> changes = {
       {"sgd", [](config::Settings& s) { s.train.optimizer = "sgd"; }},
@@ -239,8 +239,7 @@ void add_settings(Cases& all) {
       }
 }
 
-// Every schedule with 2, 4 and 8 stages and 1, 4, 8 and 32 micro-batches, where it admits them, as bubble_test has
-// them.
+// Every schedule with 2, 4 and 8 stages and 1, 4, 8 and 32 micro-batches, where it supports them, as in bubble_test.
 void add_schedules(Cases& all) {
   const auto schedule = [&](std::string_view name, int stages, int chunks, int64_t micro_batches) {
     config::Settings s = small_model("gpt", "fp32");
@@ -262,7 +261,7 @@ void add_schedules(Cases& all) {
   schedule("interleaved", 2, 3, 8);
 }
 
-// Sizes of real models, built and not run.
+// Sizes of real models, compiled but not run.
 void add_large(Cases& all) {
   for (const char* layout :
        {"", "data=2", "data=2 zero=1", "data=2 zero=2", "data=2 zero=3", "data=8 shard_group=2 zero=3",
@@ -273,7 +272,7 @@ void add_large(Cases& all) {
     s.train.global_batch = 8 * s.parallel.data;
     all.push_back({.name = fmt::format("gpt2/{}", layout), .settings = s, .small = false});
   }
-  // A layer of GPT-3, as activation_memory_test has it.
+  // A layer of GPT-3, as in activation_memory_test.
   for (const char* recompute : {"none", "selective", "full"})
     for (const char* layout :
          {"tensor=2", "tensor=8", "tensor=8 sequence_parallel", "tensor=8 sequence_parallel keep_gathered"}) {
@@ -291,8 +290,7 @@ void add_large(Cases& all) {
     }
 }
 
-// The examples, with a vocabulary where they leave it to their data; and GPT-3 of 175 billion parameters on 64 ranks,
-// as docs/plan.md has it.
+// The examples, with a vocabulary if they take it from their data; and GPT-3 175B on 64 ranks, as in docs/plan.md.
 void add_files(Cases& all, const std::string& source) {
   const auto example = [&](const std::string& name, const Words& sets) {
     all.push_back(

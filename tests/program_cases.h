@@ -1,5 +1,5 @@
-// Programs that are built, or run, before and after a change that must not change them: the layouts of the tests,
-// random plans, memory saved by recomputation or offload, the examples, a very large model.
+// Programs that are compiled, or run, before and after a change that must not affect them: the layouts of the tests,
+// random plans, recomputation, offload, the examples, a very large model.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace kintsugi::tests {
 
-// A training run. "layouts/gpt data=2 fp32": what it is of, and what it is.
+// A training run. "layouts/gpt data=2 fp32": its group and its settings.
 struct TrainingCase {
   std::string name;
   config::Settings settings;
@@ -21,10 +21,10 @@ struct TrainingCase {
   bool small = true;                              // may be run, not only built
 };
 
-// `source`: the folder of the project, for its examples.
+// `source`: the project's folder, for its examples.
 std::vector<TrainingCase> training_cases(const std::string& source);
 
-// A model as layout_checkpoint.h has it, evaluated in batches or writing text.
+// A model as in layout_checkpoint.h, evaluated in batches or generating text.
 struct ModelCase {
   std::string name;
   std::string model, layout;

@@ -1,4 +1,4 @@
-// What a program promises before it runs: damage is found by name, memory is near what it must be, sizes are as
+// Properties of a program before it runs: damage is found by name, memory is near its lower bound, sizes are as
 // published.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Damaged : public testing::Test {
     throw base::InternalError("test", "no body {}", name);
   }
 
-  // The number of the nth instruction of a kind in a body.
+  // The index of the nth instruction of a kind in a body.
   size_t find(std::string_view of, std::string_view kernel, int nth = 0) {
     const Body& b = body(of);
     for (size_t i = 0; i < b.instructions.size(); ++i)
@@ -62,7 +62,7 @@ class Damaged : public testing::Test {
     return error_of([&] { program::verify(p); });
   }
 
-  // "reads" and its like, of an operand that is not there.
+  // "reads" etc. of an absent operand.
   std::string missing(std::string_view of, size_t at, BufferId b) {
     return fmt::format("[verify] internal error: train: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
                        at, of, body(of).instructions[at].kernel, b, p.buffer(b).name);
@@ -72,7 +72,7 @@ class Damaged : public testing::Test {
 };
 
 TEST_F(Damaged, ABufferThatOverlapsALiveOne) {
-  // Both live from the forward pass to the backward pass, and have one size.
+  // Both live from the forward to the backward pass and have the same size.
   const BufferId first = body("forward.first").instructions[find("forward.first", "attention", 0)].outs[1];
   const BufferId second = body("forward.first").instructions[find("forward.first", "attention", 1)].outs[1];
   ASSERT_EQ(p.buffer(first).bytes(), p.buffer(second).bytes());
@@ -136,7 +136,7 @@ TEST_F(Damaged, AStateOutsideItsRegion) {
 }
 
 TEST_F(Damaged, StatesThatShareBytes) {
-  // The second weight stands where the first does: the first one is gone when it is read.
+  // The second weight overlaps the first, which is overwritten before it is read.
   p.buffer(p.state("layer1.ffn_norm.gamma")->buffer).offset =
       p.buffer(p.state("layer0.attention_norm.gamma")->buffer).offset;
   const BufferId lost = p.state("layer0.attention_norm.gamma")->buffer;
@@ -226,7 +226,7 @@ int64_t parameters(std::string_view name) {
   return n;
 }
 
-// Numbers of parameters of the published weights.
+// Parameter counts of the published weights.
 TEST(NamedSizes, HaveTheirPublishedNumberOfParameters) {
   const std::pair<std::string_view, int64_t> published[] = {
       {"gpt2", 124'439'808},          {"gpt2-medium", 354'823'168},      {"gpt2-large", 774'030'080},
@@ -239,7 +239,7 @@ TEST(NamedSizes, HaveTheirPublishedNumberOfParameters) {
   for (const auto& [name, count] : published) EXPECT_EQ(parameters(name), count) << name;
 }
 
-// Tables that give billions alone, to the digits that they give.
+// Tables that give billions only, to their digits.
 TEST(NamedSizes, RoundToThoseOfTheirTables) {
   struct Row {
     std::string_view name;

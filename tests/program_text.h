@@ -1,4 +1,4 @@
-// A program as text with every field of every part, for dump_programs: two programs are the same where their texts are.
+// A program as text with every field of every part, for dump_programs: two programs are equal if their texts are.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::tests {
 
-// A line for each axis, buffer, state, body, instruction, list and call. "name=value"; what is empty, 0, or -1 where
-// that means none, is left out.
+// A line for each axis, buffer, state, body, instruction, list and call: "name=value"; empty values, 0, and -1 for none
+// are left out.
 std::string program_text(const program::Program& p);
 
 }  // namespace kintsugi::tests

@@ -1,5 +1,5 @@
-// The fields of a program whose types or names may change, as words: what dump_programs prints must stay the same when
-// they do. And how programs are built. All else that the dump touches is plain.
+// Fields of a program whose types or names may change, as words: the output of dump_programs must stay the same when
+// they do. And how programs are built. The dump uses everything else directly.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ inline std::string phase_word(const program::Instruction& i) {
   return std::string(name_of(i.phase));
 }
 
-// "" where nothing is reduced.
+// "" if nothing is reduced.
 inline std::string reduction_word(const program::Instruction& i) {
   using program::Collective;
   const program::Kind started = i.kind == program::Kind::wait ? i.awaited : i.kind;
@@ -29,7 +29,7 @@ inline std::string reduction_word(const program::Instruction& i) {
   return std::string(name_of(i.reduction));
 }
 
-// Of a kernel, what it reads and writes; of a collective or a copy, what it moves; of a wait, 0.
+// Bytes that a kernel reads and writes, or that a collective or copy moves; 0 for a wait.
 inline double bytes_of(const program::Instruction& i) {
   return i.cost.memory_bytes + i.cost.wire_bytes;
 }
@@ -56,12 +56,12 @@ inline bool is_copy_of_other_stage(const program::StateInfo& s) {
   return s.replica;
 }
 
-// "" of a body that only starts or waits for what others send.
+// "" for a body that only starts or awaits communication.
 inline std::string work_word(const program::Body& b) {
   return b.role == program::Role::work ? std::string(name_of(b.work)) : "";
 }
 
-// Generation: whether the index of the tokens begins at the run's position.
+// For generation: whether the token index starts at the run's position.
 inline bool is_at_position(const program::Body& b) {
   return !b.position_dim.empty();
 }
@@ -71,7 +71,7 @@ inline std::string step_word(const program::CallList& l) {
   return std::string(name_of(l.step));
 }
 
-// A training run by its settings, or by another plan than they say.
+// A training run by its settings, or with a different plan.
 inline std::vector<program::Program> training_programs(const config::Settings& s,
                                                        const std::optional<plan::Plan>& plan) {
   return compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .plan = plan ? &*plan : nullptr});

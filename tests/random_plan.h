@@ -12,7 +12,7 @@ config::Settings random_model(uint64_t seed);
 
 plan::Plan random_plan(uint64_t seed);
 
-// The same in stages, where the axis may stand anywhere.
+// The same with stages; the axis may be at any place.
 plan::Plan in_stages(plan::Plan plan, uint64_t seed);
 
 // The model of a staged plan, with and without recomputation.

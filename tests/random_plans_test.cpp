@@ -1,4 +1,4 @@
-// Unusual plans: any dims on any axes, in any order, padded or not. A plan may be slow; it cannot be wrong.
+// Unusual plans: any dims on any axes, in any order, padded or not. A plan may be slow, but never wrong.
 #include <gtest/gtest.h>
 
 #include "tests/layouts.h"

@@ -1,7 +1,6 @@
-// Runs as users may write them, drawn at random: the switches of [model], the layouts of [parallel], on the processor
-// and on the emulated device, each compared with one rank; on that with the stand-ins of libraries too, in the programs
-// of their tests. KINTSUGI_RANDOM_RUNS=200 ctest -R RandomRuns draws so many for each of the tests, and
-// KINTSUGI_RANDOM_SEED others.
+// Random runs as users may write them: the keys of [model], the layouts of [parallel], on the CPU and the emulated
+// device, each compared with one rank; on the device also with the stand-ins of libraries, in the programs of their
+// tests. KINTSUGI_RANDOM_RUNS=200 ctest -R RandomRuns draws that many for each test; KINTSUGI_RANDOM_SEED draws others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
-// With attention that a library has: in 16 bits, of heads of 8 or 16, of which nothing is hidden but what comes later.
+// With attention that a library supports: 16 bits, heads of 8 or 16, only causal masking.
 #ifdef KINTSUGI_RANDOM_PLAIN
 constexpr bool kPlain = true;
 #else
@@ -91,8 +90,8 @@ class Drawn {
                               : device == "cpu" ? one_of({"fp32", "fp64", "bf16"})
                                                 : one_of({"fp32", "fp32", "bf16"});
     set("train.dtype", dtype);
-    // With the usual epsilon of AdamW a weight whose gradient is zero but for rounding takes a whole step, in a
-    // direction that rounding decides, and the gradients of the second step then differ by more than rounding.
+    // With AdamW's usual epsilon, a weight whose gradient is zero up to rounding takes a full step in a direction that
+    // depends on rounding, and the gradients of the second step then differ by more than rounding.
     set("train.epsilon", dtype == "bf16" ? 1e-2 : 1e-5);
     maybe(20, "train.optimizer", {"sgd"});
     maybe(50, "train.micro_batch", {1, 2});
@@ -122,7 +121,7 @@ class Drawn {
   int layers_ = 1;
 };
 
-// "": the same; else what differs. Null where the keys do not go together.
+// "": equal; otherwise the difference. Null if the keys cannot be combined.
 std::optional<std::string> difference(const Sets& sets) {
   try {
     const config::Resolved resolved =

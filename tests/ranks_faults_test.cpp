@@ -1,5 +1,5 @@
-// Runs on several ranks that are processes, under each MPI that is here, and what may go wrong with one of them: every
-// process ends, with a code that is not 0, and what is wrong is said once.
+// Runs on several ranks as processes, under each MPI that is installed, and their faults: every process ends with a
+// nonzero code, and the error is printed once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,13 +26,13 @@ class RanksThatAreProcesses : public UnderMpi, protected RanksFolder {
   Ended launch(int ranks, const std::string& arguments, const std::string& before = ":") {
     return run_kintsugi(folder.path(), arguments, before, launcher(ranks));
   }
-  // Two ranks; `before` what the second is started by.
+  // Two ranks; `before` starts the second.
   Ended launch_two(const std::string& first, const std::string& second, const std::string& before = "",
                    const std::string& binary = kintsugi_command()) {
     return launch(1, first + " : -n 1 " + before + " " + binary + " " + second);
   }
 
-  // `changing`: what is not the same in each run, shown as #.
+  // `changing`: text that differs from run to run, shown as #.
   void expect_failure(const Ended& ended, const std::string& lines, const std::string& changing = "") {
     EXPECT_NE(ended.code, 0);
     const std::string said = complaint(ended.err);
@@ -40,14 +40,14 @@ class RanksThatAreProcesses : public UnderMpi, protected RanksFolder {
     EXPECT_EQ(ended.out.find("done"), std::string::npos) << ended.out;
     expect_no_process();
   }
-  // Some launchers end before what they have killed.
+  // Some launchers end before the processes that they kill.
   void expect_no_process() {
     for (int i = 0; i < 500 && !ranks_in(folder.path()).empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(ranks_in(folder.path()).empty());
   }
 
-  // Sends a signal to the last of two ranks in the middle of training; how the launcher ends, and soon.
+  // Sends a signal to the last of two ranks during training; checks how and when the launcher ends.
   Ended signal_one(int signal) {
     Process process(folder.path(), arguments("run", "data=2", kEndless), ":", launcher(2));
     EXPECT_TRUE(process.wait_for([&] { return steps("run") > 3; }));
@@ -62,7 +62,7 @@ class RanksThatAreProcesses : public UnderMpi, protected RanksFolder {
   }
 };
 
-// For what does not depend on how a launcher ends processes.
+// For results that do not depend on how a launcher ends processes.
 class RanksUnderOneMpi : public RanksThatAreProcesses {};
 
 std::vector<Mpi> one_mpi() {
@@ -71,7 +71,7 @@ std::vector<Mpi> one_mpi() {
 
 }  // namespace
 
-// MPI moves the bytes and we add in the order of ranks, as between threads.
+// MPI moves the bytes and we add in rank order, as between threads.
 TEST_P(RanksThatAreProcesses, HaveTheBitsOfThreads) {
   const std::string layout = "data=2 tensor=2 zero=3 sequence_parallel=true";
   const Ended threads = run_kintsugi(folder.path(), arguments("threads", layout));
@@ -99,7 +99,7 @@ TEST_P(RanksUnderOneMpi, HaveOneConfiguration) {
                  "\"train.seed = 1\"; start all ranks with one\n");
 }
 
-// Each rank in a folder of its own, where the files of one name are as long and hold the same ids in another order.
+// Each rank in its own folder, where files of the same name and size contain the same ids in another order.
 TEST_P(RanksUnderOneMpi, HaveOneCorpusAndOneModel) {
   const std::string there = "env -C other", changing = "[0-9a-f]{16}";
   const std::string sets = "train.steps=1 train.warmup_steps=0 train.evaluate_every=0";
@@ -131,7 +131,7 @@ TEST_P(RanksUnderOneMpi, HaveOneCorpusAndOneModel) {
                  changing);
 }
 
-// Each rank with a copy of a Hugging Face folder, of which one weight of one has other bytes.
+// Each rank with its own copy of a Hugging Face folder; one weight of one copy has other bytes.
 TEST_P(RanksUnderOneMpi, HaveOneFolderOfWeights) {
   const std::string train = arguments("one", "", "train.steps=1 train.warmup_steps=0 train.evaluate_every=0");
   ASSERT_EQ(run_kintsugi(folder.path(), train).code, 0);
@@ -153,7 +153,7 @@ TEST_P(RanksUnderOneMpi, HaveOneFolderOfWeights) {
                  "[0-9a-f]{16}");
 }
 
-// What is compared before a rank does anything by what it was told.
+// Inputs that are compared before a rank uses them.
 TEST_P(RanksUnderOneMpi, AreStartedByOneCommand) {
   const std::string other = "; start all ranks with one\n";
   EXPECT_EQ(launch(2, arguments("run", "data=2")).code, 0);
@@ -173,7 +173,7 @@ TEST_P(RanksUnderOneMpi, AreStartedByOneCommand) {
                      other);
 }
 
-// Rank 0 waits for the other within MPI, which never begins.
+// Rank 0 waits within MPI for the other rank, which never starts.
 TEST_P(RanksThatAreProcesses, EndWhenOneRunsInOneProcess) {
   expect_failure(
       launch_two(arguments("run", "data=2"), "check run.toml"),
@@ -190,7 +190,7 @@ TEST_P(RanksThatAreProcesses, EndWhenOneIsAnotherProgram) {
       "verb?\n");
 }
 
-// Rank 0 waits for the other within MPI, and some launchers would let it.
+// Rank 0 waits within MPI for the other rank, and some launchers would let it.
 TEST_P(RanksThatAreProcesses, EndWhenOneCannotBegin) {
   expect_failure(launch_two(arguments("run", "data=2"), arguments("run", "data=2", "train.seed=a")),
                  "error: rank 1: [config] --set: train.seed = \"a\" is a text; it must be an integer from 0 to "
@@ -217,7 +217,7 @@ TEST_P(RanksThatAreProcesses, SayWhoStopped) {
   const Ended ended = signal_one(SIGSTOP);
   EXPECT_NE(ended.code, 0);
   expect_no_process();
-  // Open MPI lets a stopped process continue before it ends it, so that it may print an error too.
+  // Open MPI lets a stopped process continue before it ends it, so it may print an error too.
   std::string line = complaint(ended.err);
   const size_t at = line.find("error: [comm] rank 0: ");
   ASSERT_NE(at, std::string::npos) << ended.err;
@@ -260,7 +260,7 @@ TEST_P(RanksUnderOneMpi, SayOnceWhatAllFind) {
 }
 
 TEST_P(RanksUnderOneMpi, OneRunsOutOfDisk) {
-  // Files of more than 8 MiB, for what MPI itself writes is limited too.
+  // Files of more than 8 MiB, since the limit also applies to what MPI writes.
   const std::string sets = "model.embed=256 model.layers=3 checkpoint.every=2 train.evaluate_every=2";
   EXPECT_EQ(launch(2, arguments("run", "data=2", sets + " train.steps=2")).code, 0);
   const std::string more = arguments("run", "data=2", sets + " train.steps=4 --resume --set");
@@ -275,7 +275,7 @@ TEST_P(RanksUnderOneMpi, OneRunsOutOfDisk) {
   EXPECT_EQ(difference("whole", "run", 0), "");
 }
 
-// A signal to one of them is a stop for all, after the same step.
+// A signal to one rank stops all, after the same step.
 TEST_P(RanksUnderOneMpi, OneIsAskedToStop) {
   Process process(folder.path(), arguments("run", "data=2", kEndless), ":", launcher(2));
   ASSERT_TRUE(process.wait_for([&] { return steps("run") > 3; }));

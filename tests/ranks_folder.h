@@ -1,4 +1,4 @@
-// A folder with a run.toml of a small model for several ranks, and what runs left in it.
+// A folder with a run.toml of a small model for several ranks, and the files of its runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,10 +19,10 @@ class RanksFolder {
   // The lines of metrics.jsonl.
   int64_t steps(const std::string& run) const;
 
-  // "" where both runs have the same steps and the same numbers, to a relative `tolerance`.
+  // "" if both runs have the same steps and numbers, to a relative `tolerance`.
   std::string difference(const std::string& one, const std::string& other, double tolerance) const;
 
-  // The errors and warnings, without that of a machine that has fewer cores than ranks.
+  // The errors and warnings, without the warning about oversubscribed cores.
   static std::string complaint(const std::string& err);
 
   TemporaryFolder folder;

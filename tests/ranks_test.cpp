@@ -1,4 +1,4 @@
-// Runs on several ranks that are threads, as a user starts them: the numbers of one rank, ways to stop, bad input.
+// Runs on several ranks as threads: the numbers of one rank, ways to stop, bad input.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class Ranks : public testing::Test, protected RanksFolder {
     return ended;
   }
 
-  // The same of the best checkpoint, its step and its loss.
+  // Also the best checkpoint, its step and its loss.
   void expect_same_best(const std::string& one, const std::string& other) const {
     const auto a = checkpoint::read_best(folder / one), b = checkpoint::read_best(folder / other);
     ASSERT_TRUE(a && b);
@@ -26,7 +26,7 @@ class Ranks : public testing::Test, protected RanksFolder {
     EXPECT_NEAR(a->validation_loss, b->validation_loss, 1e-5 * a->validation_loss);
   }
 
-  // Through check, which trains nothing, too.
+  // Also with check, which does not train.
   void expect_error(const std::string& sets, const std::string& line) {
     for (const char* verb : {"check", "train"}) {
       const Ended ended =
@@ -77,7 +77,7 @@ TEST_F(Ranks, MoreRanksThanCoresIsAWarning) {
                         2 * cores, cores, cores == 1 ? "" : "s"));
 }
 
-// A run that is stopped by a signal at any point and resumed is one run: the same bits in the same layout.
+// A run stopped by a signal at any point and resumed equals one run: the same bits in the same layout.
 TEST_F(Ranks, StoppedAndResumed) {
   const std::string sets = "train.steps=200 train.learning_rate=1e-4 checkpoint.every=0 train.evaluate_every=50";
   const std::string layout = "data=2 tensor=2 zero=2";
@@ -124,7 +124,7 @@ TEST_F(Ranks, ATimeLimitStopsAllAfterOneStep) {
   EXPECT_NE(resumed.err.find(fmt::format("resumed at step {} from {}\n", step, saved)), std::string::npos);
 }
 
-// The earlier checkpoint is complete, and the run continues from it normally.
+// The earlier checkpoint is complete, and the run continues from it.
 TEST_F(Ranks, AKilledRunGoesOn) {
   const std::string sets = "train.steps=200 train.learning_rate=1e-4 checkpoint.every=40 train.evaluate_every=0";
   train("whole", "data=2 zero=3", sets);
@@ -181,7 +181,7 @@ TEST_F(Ranks, RulesThatAreWrong) {
   expect_rule_error("ffn in weight -> tensor, in steps", ": a state is not taken in steps; leave \"in steps\" out");
 }
 
-// What an operation cannot take, by its name.
+// What an operation does not support, by name.
 TEST_F(Ranks, StrategiesThatAnOperationCannotTake) {
   expect_rule_error("head_dim in attention -> tensor", ": attention needs \"head_dim\" whole");
   expect_rule_error("key_seq in attention -> tensor",
@@ -192,7 +192,7 @@ TEST_F(Ranks, StrategiesThatAnOperationCannotTake) {
                     ": no operation can take \"embed\" in steps; attention can take \"key_seq\"");
 }
 
-// Not by numbers of [parallel], which give each axis a dim.
+// Not from sizes in [parallel], which give each axis a dim.
 TEST(RanksThatOnlyRepeat, AreAnError) {
   const config::Settings s = small_model("gpt", "fp64");
   const plan::Plan none = {.mesh = mesh::Mesh({{"context", 2}}), .rules = {}};

@@ -1,5 +1,5 @@
-// Recomputation in whole models: what is kept, by name and to the byte; the same bits as without; the memory that it
-// saves, beside Korthikanti et al. 2022, section 4.
+// Recomputation in whole models: what is kept, by name and to the byte; equal bits; and the memory saved, compared with
+// Korthikanti et al. 2022, section 4.
 #include "kintsugi/lower/order/recompute.h"
 
 #include <fmt/format.h>
@@ -43,9 +43,9 @@ std::string kept_by_layer(const config::Settings& s, const Recompute& how) {
   return text;
 }
 
-// gpt, as the backward pass reads them: the norm's output, query, key, value, attention and its statistics, the
+// gpt, in the order of the backward pass: the norm's output, query, key, value, attention and its statistics, the
 // residual stream, the norm's output, both sides of the activation, the residual stream. llama: value, and query and
-// key after their rotation; both products that the activation joins.
+// key after rotation; both factors of the gated activation.
 constexpr const char* kGptLayer = " layer_norm add add add attention.0 attention.1 add layer_norm add gelu add\n";
 constexpr const char* kGptSelective = " layer_norm add add add add layer_norm add gelu add\n";
 constexpr const char* kGptLight = " add add add attention.0 attention.1 add add add\n";
@@ -81,7 +81,7 @@ TEST(Kept, ByNameOfLlama) {
             std::string(kInput) + "0: add\n1:" + none + kLlamaHead);
 }
 
-// Sizes that are multiples of an alignment, so that sums of buffers are sums of elements.
+// Sizes that are multiples of the alignment, so that sums of buffers are sums of elements.
 config::Settings even_gpt(int64_t layers, const std::string& dtype) {
   config::Settings s = small_model("gpt", dtype);
   s.model.layers = layers;
@@ -113,7 +113,7 @@ const program::Body& body(const Program& p, std::string_view name) {
   throw base::InternalError("test", "no body {}", name);
 }
 
-// Bytes of the arena that "forward" writes and "backward" reads.
+// Arena bytes that "forward" writes and "backward" reads.
 int64_t carried_bytes(const Program& p) {
   std::set<BufferId> written, carried;
   for (const Instruction& i : body(p, "forward").instructions)
@@ -127,10 +127,10 @@ int64_t carried_bytes(const Program& p) {
   return sum;
 }
 
-// Korthikanti et al. 2022, equation 2 and table 2, of a layer in 16 bits without the scores, which attention by tiles
-// does not store: s b h 34; selective the same; full 2 s b h. Ours stores no masks of dropout (2 s b h of the 34: they
-// are a function of an index), and the fp32 statistics of attention (4 a s b); selective stores neither those nor the
-// output of attention (2 s b h).
+// Korthikanti et al. 2022, equation 2 and table 2, for a layer in 16 bits without scores, which tiled attention does
+// not store: s b h 34; selective the same; full 2 s b h. We store no dropout masks (2 s b h of the 34: they are a
+// function of an index), but the fp32 statistics of attention (4 a s b); selective stores neither those nor the output
+// of attention (2 s b h).
 TEST(RecomputeMemory, OfALayerBesideThePublishedTerms) {
   const auto per_layer = [](const Recompute& how) {
     return kept_bytes(even_gpt(5, "bf16"), how) - kept_bytes(even_gpt(4, "bf16"), how);
@@ -143,7 +143,7 @@ TEST(RecomputeMemory, OfALayerBesideThePublishedTerms) {
   EXPECT_EQ(per_layer(kFull), 2 * sbh);
 }
 
-// The program carries from forward to backward what the graph says, and a layer more costs the arena just that.
+// The program keeps what the graph says from forward to backward, and each layer adds exactly that to the arena.
 TEST(RecomputeMemory, OfTheProgramIsWhatTheGraphKeeps) {
   for (const char* dtype : {"fp32", "bf16"})
     for (const Recompute& how : {kNone, kLight, kSelective, kFull, Recompute{Recompute::What::full, 2}}) {
@@ -157,8 +157,8 @@ TEST(RecomputeMemory, OfTheProgramIsWhatTheGraphKeeps) {
     }
 }
 
-// "contract(3) of layer 0": kernels with the number of their operands. What the backward pass repeats of a layer is
-// fused as the forward pass was, since fusion decides the bits.
+// "contract(3) of layer 0": kernels with their number of operands. Recomputed operations are fused as in the forward
+// pass, since fusion determines the bits.
 std::multiset<std::string> calls(const program::Body& b) {
   std::multiset<std::string> all;
   for (const Instruction& i : b.instructions)
@@ -177,7 +177,7 @@ TEST(RecomputeFusion, RepeatsWhatForwardDoes) {
       ASSERT_TRUE(repeated.contains(call)) << call;
       repeated.erase(repeated.find(call));
     }
-    // All of a layer but what makes its output: the last product, its dropout, the addition to the residual stream.
+    // The whole layer except what produces its output: the last matmul, its dropout, the residual addition.
     size_t of_layers = 0;
     for (const std::string& call : forward) of_layers += call.ends_with("layer 0") || call.ends_with("layer 1");
     EXPECT_EQ(repeated.size(), of_layers - 2 * 3) << family;
@@ -209,7 +209,7 @@ TEST_P(RecomputeBits, AreThoseOfKeeping) {
     EXPECT_EQ(other_bits(again, plain), "") << static_cast<int>(how.what) << " every " << how.every;
     EXPECT_GT(again.flops, plain.flops);
   }
-  // That a mask, or anything else, could be another would be seen.
+  // A changed mask, or anything else, would be detected.
   config::Settings other = s;
   other.model.dropout = 0.11;
   EXPECT_EQ(other_bits(run(other, "", kFull), plain), "loss");
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecomputeBits,
 
 class RecomputeLayouts : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
-// Of a layout with and without: communication that the forward pass has is repeated too, in the same order.
+// With and without recomputation: forward communication is repeated too, in the same order.
 TEST_P(RecomputeLayouts, HaveTheBitsOfKeeping) {
   const auto& [family, layout] = GetParam();
   config::Settings s = small_model(family, "fp32");

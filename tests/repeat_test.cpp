@@ -1,4 +1,4 @@
-// The same bits again: from run to run, and over every way of stopping and going on.
+// Bit-reproducibility: from run to run, and over all ways to stop and resume.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::vector<std::string> in(const RunFiles& files, const std::string& run, std::
   return sets;
 }
 
-// Two runs that ended at one step: metrics, tensors, checkpoints that are kept, and the best one.
+// Two runs that ended at the same step: metrics, tensors, kept checkpoints, and the best one.
 void expect_same(const RunFiles& files, const std::string& a, const std::string& b) {
   const std::filesystem::path one = files.folder(a), other = files.folder(b);
   EXPECT_EQ(metrics_of(one), metrics_of(other));
@@ -68,7 +68,7 @@ TEST_P(Repeat, TwoRunsAndOneInThreePartsGiveTheSameBits) {
   EXPECT_TRUE(run_here(toml(), in(files, "c"), true).finished);
   expect_same(files, "a", "c");
 
-  // Another seed is another run: the comparison can fail.
+  // Another seed gives another run: the comparison can fail.
   run_here(toml(), in(files, "d", {"train.seed=2"}), false, 2);
   EXPECT_NE(metrics_of(files.folder("a"))[0], metrics_of(files.folder("d"))[0]);
 }
@@ -92,7 +92,7 @@ TEST(Resume, AFinishedRunIsExtendedWhenStepsGrow) {
   expect_same(files, "a", "b");
 }
 
-// A kill between a checkpoint and best.json leaves the checkpoint, which knows that it was the best.
+// A kill between a checkpoint and best.json keeps the checkpoint, which records that it was the best.
 TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonWasNotWritten) {
   const RunFiles files;
   const std::string toml = files.toml();
@@ -107,7 +107,7 @@ TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonWasNotWritten) {
   expect_same(files, "a", "b");
 }
 
-// A damaged one is no obstacle: the checkpoints know which was the best.
+// A corrupt best.json is no obstacle: the checkpoints record which was the best.
 TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonIsDamaged) {
   const RunFiles files;
   const std::string toml = files.toml();
@@ -129,7 +129,7 @@ TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonIsDamaged) {
   expect_same(files, "a", "b");
 }
 
-// The run ends as it would, and says what is lost.
+// The run completes, and reports what is lost.
 TEST(Resume, ARunWhoseMetricsAreRemovedEndsWithAnError) {
   const RunFiles files;
   const std::filesystem::path run = files.folder("run");
@@ -148,7 +148,7 @@ TEST(Resume, ARunWhoseMetricsAreRemovedEndsWithAnError) {
   EXPECT_EQ(checkpoint::list(run).size(), 1u);
 }
 
-// What is written into a folder of the same name is not in the run.
+// Files written into a new folder of the same name are not part of the run.
 TEST(Resume, ARunWhoseFolderIsTakenAwayEndsWithAnError) {
   const RunFiles files;
   for (const bool moved : {false, true}) {
@@ -175,7 +175,7 @@ TEST(Resume, ARunWhoseFolderIsTakenAwayEndsWithAnError) {
   }
 }
 
-// kill -9 at moments of all kinds: while it starts, between steps, during saves.
+// kill -9 at various times: at start, between steps, during saves.
 TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
   const RunFiles files;
   const std::string toml = files.toml();
@@ -217,11 +217,11 @@ TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
   expect_same(files, "a", "b");
 }
 
-// What it says is in bad_input_test.cpp.
+// bad_input_test.cpp checks the message.
 TEST(Resume, ARunThatWasToldToStopGoesOnToTheSameBits) {
   const RunFiles files;
   const std::string toml = files.toml();
-  // 42 steps: a run that is told to stop may leave out a validation that would be long, as after step 40.
+  // 42 steps: a stop may skip a long validation, such as after step 40.
   run_here(toml, in(files, "a", {"train.steps=2000"}), false, 42);
   const std::vector<std::string> arguments = {"train", toml, "--set", "train.steps=2000",
                                               "train.folder=" + files.folder("b").string()};

@@ -1,4 +1,4 @@
-// States that several ranks hold: checked to be equal, and made equal.
+// Replicated states: compared for equality, and made equal.
 #include "kintsugi/train/replicas.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The verb `report`, of runs that were trained, and the event files that they left.
+// The verb `report` for trained runs, and their event files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ bool has(const std::string& text, std::string_view word) {
   return text.find(word) != std::string::npos;
 }
 
-// The records of an event file, by their lengths alone.
+// The records of an event file, by their lengths.
 int64_t num_records(const fs::path& path) {
   const std::string file = base::read_file(path);
   int64_t records = 0;
@@ -32,7 +32,7 @@ int64_t num_records(const fs::path& path) {
 
 class ReportVerb : public testing::Test, public RanksFolder {
  protected:
-  // A run's folder as `train` leaves it, without having trained.
+  // A run's folder as written by `train`, without training.
   void make_run(const std::string& name, const std::string& metrics) {
     const Ended check = run_kintsugi(folder.path(), "check run.toml --set train.folder=" + name);
     ASSERT_EQ(check.code, 0) << check.err;
@@ -57,8 +57,7 @@ class ReportVerb : public testing::Test, public RanksFolder {
 
 }  // namespace
 
-// More ranks than any machine here has cores: threads share the memory of one machine, processes may have been
-// elsewhere.
+// More ranks than any test machine has cores: threads share one machine's memory, processes may have run elsewhere.
 TEST_F(ReportVerb, TheLimitOfManyRanks) {
   make_run("many", "{\"step\":1,\"loss\":5.5}\n");
   const Ended check = run_kintsugi(folder.path(), "check run.toml --ranks 512 --set train.global_batch=512");
@@ -88,7 +87,7 @@ TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   ASSERT_EQ(run_kintsugi(folder.path(), arguments("pipe", layout, sets + " train.steps=15") + " --resume").code, 0);
   ASSERT_EQ(run_kintsugi(folder.path(), arguments("one", "", "train.learning_rate=0.002")).code, 0);
 
-  // The version and the steps; the resumed one also a mark.
+  // The version and the steps; a resumed run also has a marker.
   EXPECT_EQ(num_records(folder / "pipe/events.out.tfevents.000001"), 1 + 12);
   EXPECT_EQ(num_records(folder / "pipe/events.out.tfevents.000002"), 2 + 3);
   EXPECT_EQ(num_records(folder / "one/events.out.tfevents.000001"), 1 + 12);
@@ -168,7 +167,7 @@ TEST_F(ReportVerb, WhatIsDamagedIsToldAndLeftOut) {
   EXPECT_EQ(markup_fault(page), "");
   EXPECT_TRUE(has(page, "<title>not finite</title>"));
 
-  // A configuration that this program refuses: the rest is shown all the same.
+  // A configuration that this version rejects: the rest is still shown.
   const std::string config = text_of("run/config.toml");
   std::ofstream(folder / "run/config.toml") << replaced(config, "\nkv_heads = 4 ", "\nkv_heads = 3 ");
   const Ended refused = report("run");

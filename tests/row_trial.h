@@ -1,5 +1,5 @@
-// One operation alone, by its reference kernel in fp64: what its row says of splits and sums, which is all that a
-// partitioner knows of it. Each function returns what went wrong, "" if nothing did.
+// One operation alone, by its reference kernel in fp64: the claims of its row about splits and sums, on which the
+// partitioner relies. Each function returns the problem, "" if there is none.
 #pragma once
 
 #include <fmt/format.h>
@@ -47,11 +47,11 @@ using Cut = std::vector<std::vector<Segment>>;
 inline Cut halves(int64_t n) {
   return {{{0, (n + 1) / 2}}, {{(n + 1) / 2, n / 2}}};
 }
-// As causal balance has it: the ends here, the middle there.
+// As in causal balance: the ends here, the middle there.
 inline Cut zigzag(int64_t n) {
   return {{{0, 1}, {n - 1, 1}}, {{1, n - 2}}};
 }
-// Two blocks of one size, which is more than half.
+// Two blocks of equal size, more than half each.
 inline Cut padded(int64_t n) {
   const int64_t block = n / 2 + 1;
   return {{{0, block}}, {{block, n - block}, {-1, 2 * block - n}}};
@@ -81,7 +81,7 @@ void for_each_of_part(const Shape& whole, std::string_view dim, const std::vecto
         f((a * local + i) * stride + b, index[i] < 0 ? -1 : (a * whole[axis].size + index[i]) * stride + b);
 }
 
-// The part of a value along a dim, zero at padding; the value itself where it lacks the dim.
+// The part of a value along a dim, zero at padding; the value itself if it lacks the dim.
 inline Tensor part_of(const Tensor& whole, std::string_view dim, const std::vector<Segment>& segments) {
   if (!whole.type().shape.has(dim)) return whole;
   Tensor part(resized(whole.type().shape, dim, count(segments)), whole.type().dtype);
@@ -90,7 +90,7 @@ inline Tensor part_of(const Tensor& whole, std::string_view dim, const std::vect
   return part;
 }
 
-// Operands that a kernel can make sense of: ids within their vocabulary, nothing negative under a root.
+// Valid operands for the kernel: ids within their vocabulary, nonnegative values under a root.
 inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab) {
   std::vector<Tensor> ins;
   for (size_t i = 0; i < t.ins.size(); ++i) {
@@ -98,7 +98,7 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
     const bool flag = type.shape.rank() == 0 && t.row.family == "optimizer";  // factor, finite, updates
     const std::string_view operand = t.row.ins.at(i, t.absent.ins).name;
     if (type.dtype == tensor::DType::i32 && t.attributes.has("capacity") && operand == "slots") {
-      // Of each sample different slots, some tokens without one.
+      // Different slots per sample, some tokens without one.
       const int64_t slots = t.attributes.integer("experts") * t.attributes.integer("capacity"),
                     each = type.shape.elements() / std::max<int64_t>(type.shape[0].size, 1);
       Tensor drawn(type);
@@ -140,7 +140,7 @@ inline std::vector<Tensor*> by_position(std::vector<Tensor>& there, uint32_t abs
   return tensor::by_position(std::span<Tensor* const>(pointers), absent, static_cast<Tensor*>(nullptr));
 }
 
-// The outputs of one call. `before` is what they held, for calls that add; `accumulate` is by position.
+// The outputs of one call. `before`: their previous contents, for calls that accumulate; `accumulate` is by position.
 struct RowCall {
   std::vector<kernels::NamedIndex> indices = {};
   uint32_t accumulate = 0;
@@ -190,7 +190,7 @@ inline void add_to(Tensor& sum, const Tensor& x, graph::Combiner how) {
   }
 }
 
-// The dims of any operand that the row lets be split.
+// The dims of any operand that the row allows to split.
 inline std::set<std::string> splittable(const RowTrial& t) {
   std::set<std::string> dims;
   for (const auto* list : {&t.ins, &t.outs})
@@ -212,7 +212,7 @@ inline bool is_windowed_out(const RowTrial& t, size_t i) {
   return t.row.is_windowed(t.row.outs.at(i, t.absent.outs).name);
 }
 
-// The window of a dim, if the operation has one there.
+// The window of a dim, if the operation has one.
 inline std::optional<tensor::Window> window_of(const RowTrial& t, std::string_view dim) {
   if (!t.row.windowed.empty())
     for (const tensor::DimWindow& w : tensor::windows_of(t.attributes))
@@ -220,7 +220,7 @@ inline std::optional<tensor::Window> window_of(const RowTrial& t, std::string_vi
   return std::nullopt;
 }
 
-// Of a dim with a window: the number of its output positions.
+// The number of output positions of a dim with a window.
 inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
   const bool window = window_of(t, dim).has_value();
   for (size_t i = 0; i < t.ins.size(); ++i)
@@ -230,7 +230,8 @@ inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
   return 0;
 }
 
-// Runs the operation on each part and joins its outputs as the row says: side by side along the dim, or combined.
+// Runs the operation on each part and combines its outputs according to the row: concatenated along the dim, or
+// reduced.
 inline std::string check_split(const RowTrial& t, const std::string& dim, const Cut& cut,
                                const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
   const int64_t size = size_of_dim(t, dim);
@@ -259,8 +260,8 @@ inline std::string check_split(const RowTrial& t, const std::string& dim, const 
   return "";
 }
 
-// One rank's part of an operation that is split along a dim with a window: its range of outputs, and what their windows
-// reach, without the operation's padding.
+// One rank's part of an operation split along a dim with a window: its range of outputs, and the inputs within their
+// windows, without the operation's padding.
 struct WindowPart {
   RowTrial local;
   std::vector<Tensor> ins;
@@ -327,7 +328,7 @@ inline std::string check_window_split(const RowTrial& t, const std::string& dim,
   return "";
 }
 
-// f(a + b) = f(a) + f(b), where `held` operands stay as they are in a. Integers always do.
+// f(a + b) = f(a) + f(b), where `held` operands keep their values. Integers are always held.
 inline std::string check_sum(const RowTrial& t, const std::vector<bool>& held, int64_t vocab) {
   const std::vector<Tensor> a = draw(t, 1, vocab), drawn = draw(t, 2, vocab);
   std::vector<Tensor> b = a, both = a;

@@ -1,5 +1,5 @@
 // One trial of every operation in every arrangement of dims that small models have, in training, evaluation and
-// generation; and of those that no model has now.
+// generation; and of operations that no model uses now.
 #pragma once
 
 #include "kintsugi/lower/fuse/join_head.h"
@@ -52,14 +52,14 @@ class RowTrials {
   static constexpr int64_t kVocab = 65;  // of small_model
 
  private:
-  // Attributes by which trials of the same shapes differ.
+  // Attributes that distinguish trials with the same shapes.
   inline static const std::set<std::string> kTold = {"form",   "activation", "inverse", "dims",
                                                      "causal", "window",     "scores",  "mode"};
 
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {
       const std::string_view kind = op.kind();
-      // What has no kernel: memory, and other names for it.
+      // Operations without a kernel: memory, and aliases of it.
       if (kind == "state" || kind == "input" || kind == "output" || kind == "rename") continue;
       RowTrial t = {.row = *op.row,
                     .kernel = std::string(kind == "assign" ? "accumulate" : kind),
@@ -105,7 +105,7 @@ class RowTrials {
       g.op(kind, {x});
       g.op(std::string(kind) + "_grad", {x, y});
     }
-    // A head with a bias: statistics, gradient, and both in one.
+    // A head with a bias: statistics, gradient, and both fused.
     const Type table = {{{"vocab", kVocab}, {"embed", 6}}, tensor::DType::f64},
                bias = {{{"vocab", kVocab}}, tensor::DType::f64},
                labels = {{{"batch", 2}, {"seq", 7}}, tensor::DType::i32},
@@ -125,7 +125,7 @@ class RowTrials {
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
-    // A norm of each head, and of all heads together.
+    // A norm per head, and over all heads.
     for (const char* whole : {"head_dim", "kv_heads group head_dim"}) {
       const std::vector<std::string> names = tensor::words(whole);
       std::vector<tensor::Dim> dims;
@@ -181,7 +181,7 @@ class RowTrials {
     g.op("position_at", {g.input("table", {{{"position", 9}, {"embed", 6}}, tensor::DType::f64}), at},
          {{"length", int64_t{5}}});
     g.op("take_rows", {x, g.input("rows", {{{"row", 3}}, tensor::DType::i32})});
-    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
+    // Operations inserted by the partitioner. The call determines how `stack` cuts, which is tested with its kernels.
     g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
     g.op("mask", {x});
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
@@ -228,7 +228,7 @@ class RowTrials {
     add_further_images();
   }
 
-  // Resampling, transposed convolutions, group norms, and what joins or scales values of images.
+  // Resampling, transposed convolutions, group norms, and operations that join or scale image values.
   void add_further_images() {
     graph::StateTable states;
     graph::Graph g("further images", ops::operations(), states);

@@ -1,5 +1,5 @@
-// Each operation alone: what its row says of splits, sums, accumulation and shared memory holds for its reference
-// kernel. Whole models do not see a wrong row; a partitioner relies on every word of it.
+// Each operation alone: the claims of its row about splits, sums, accumulation and memory sharing hold for its
+// reference kernel. Whole models do not reveal a wrong row, and the partitioner relies on all of it.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -27,8 +27,8 @@ std::vector<Cut> cuts(int64_t n) {
   return list;
 }
 
-// Squares are summed by blocks of the local elements, so that the number of blocks follows the split: what holds is
-// their sum.
+// Squares are summed per block of local elements, so the number of blocks depends on the split: only their sum is
+// invariant.
 void sum_blocks(std::vector<Tensor>& outs) {
   for (Tensor& y : outs) {
     double sum = 0;
@@ -136,7 +136,7 @@ TEST(Rows, SumsOfOperands) {
   EXPECT_GE(linear, 10);
 }
 
-// A flat row works on any piece of its operands; squares on any that begins at a block.
+// A flat row applies to any piece of its operands; squares to any that starts at a block.
 TEST(Rows, AnyFlatPiece) {
   int checked = 0;
   for (const RowTrial& t : trials().list()) {
@@ -173,7 +173,7 @@ TEST(Rows, AnyFlatPiece) {
   EXPECT_GE(checked, 20);
 }
 
-// Keys in two steps: each output joined by the statistics of its own step.
+// Keys in two steps: the outputs of each are combined by its statistics.
 TEST(Rows, AttentionTakesKeysInSteps) {
   int checked = 0;
   for (const RowTrial& t : trials().list()) {
@@ -183,7 +183,7 @@ TEST(Rows, AttentionTakesKeysInSteps) {
     RowTrial free = t;
     free.row.whole = {"head_dim"};
     if (t.row.kind == "attention_grad") {
-      // From the whole lse, the gradients of steps add up (dq) or stand side by side (dk, dv).
+      // With the global lse, the gradients of the steps are added (dq) or concatenated (dk, dv).
       for (const Cut& cut : cuts(keys)) EXPECT_EQ(check_split(free, "key_seq", cut, whole_ins, whole), "");
       ++checked;
       continue;

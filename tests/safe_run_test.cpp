@@ -1,4 +1,4 @@
-// A run that says nothing of checkpoints loses little when it is killed, and what it prints can be typed.
+// A run without checkpoint settings loses little when killed, and its printed commands can be pasted.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class SafeRun : public ::testing::Test {
   std::vector<nlohmann::json> metrics(const std::string& name = "run") const {
     std::vector<nlohmann::json> lines;
     std::ifstream in(folder / name / "metrics.jsonl");
-    // A kill leaves the beginning of a line.
+    // A kill leaves a partial line.
     for (std::string line; std::getline(in, line) && !in.eof();) lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
@@ -57,7 +57,7 @@ class SafeRun : public ::testing::Test {
 
 }  // namespace
 
-// Rank 0's clock decides, and all ranks save at the same step: here after every one.
+// Rank 0's clock decides, and all ranks save at the same step: here after every step.
 TEST_F(SafeRun, SavesByTime) {
   for (const std::string layout :
        {"parallel.data=1", "parallel.data=2 parallel.zero=3", "parallel.pipe=2 model.layers=2"}) {
@@ -74,7 +74,7 @@ TEST_F(SafeRun, SavesByTime) {
   EXPECT_EQ(saved(), (std::vector<int64_t>{4, 6}));
 }
 
-// A run that is killed again and again loses at most the time between two checkpoints, and ends as if it had not been.
+// A run that is killed repeatedly loses at most the time between two checkpoints each time, and ends as if undisturbed.
 TEST_F(SafeRun, LosesLittleWhenItIsKilled) {
   const std::string sets = " --set train.steps=3000 data.validation= checkpoint.every_minutes=0.001";  // 0.06 s
   EXPECT_EQ(run("train run.toml" + sets + " train.folder=whole").code, 0);
@@ -103,9 +103,9 @@ TEST_F(SafeRun, LosesLittleWhenItIsKilled) {
   for (size_t i = 0; i < whole.size(); ++i) ASSERT_EQ(whole[i]["loss"], parts[i]["loss"]) << i;
 }
 
-// The defaults are in the resolved configuration, each with where it comes from.
+// Defaults are in the resolved configuration, with their origins.
 TEST_F(SafeRun, DefaultsAreTold) {
-  // Comments that do not fit a line are continued below.
+  // Comments that exceed a line continue below.
   const std::string check = replaced(run("check run.toml --set train.steps=2000").out, "\n +# ", " ");
   for (const std::string line :
        {"warmup_steps = 20                             # derived: a hundredth of steps, or of decay_steps if that is smaller",
@@ -122,7 +122,7 @@ TEST_F(SafeRun, DefaultsAreTold) {
   EXPECT_EQ(evaluated.back(), 40);
 }
 
-// The windows of a validation are spread over the file, and the same in every layout.
+// The windows of a validation are spread over the file, equally in every layout.
 TEST_F(SafeRun, ValidatesOnTheWholeFile) {
   std::ofstream text(folder / "uneven.txt");  // its end is another text than its beginning
   for (int i = 0; i < 60; ++i) text << "aaaaaaaaaaaaaaaa";
@@ -146,7 +146,7 @@ TEST_F(SafeRun, ValidatesOnTheWholeFile) {
   EXPECT_NE(some, all);
 }
 
-// Each domain by itself, and all tokens together.
+// Each domain separately, and all tokens together.
 TEST_F(SafeRun, ValidatesEachDomain) {
   std::ofstream text(folder / "digits.txt");
   for (int i = 0; i < 300; ++i) text << i * i * i << " " << i * 7919 << "\n";
@@ -167,7 +167,7 @@ TEST_F(SafeRun, ValidatesEachDomain) {
   for (const char* key : {"validation_loss", "validation_loss.lines", "validation_loss.digits"})
     EXPECT_NEAR(split[key].get<double>(), one[key].get<double>(), 1e-4) << key;
 
-  // `evaluate` says the same of each, and weights them by their tokens.
+  // `evaluate` gives the same for each domain, weighted by tokens.
   const std::string page = run("evaluate one").out;
   const std::vector<Match> domains =
       find_all(page, "domain +(\\S+): loss ([0-9.]+), perplexity [0-9.]+, (\\S+), ([0-9,]+) tokens\n");
@@ -185,12 +185,12 @@ TEST_F(SafeRun, ValidatesEachDomain) {
   EXPECT_NEAR((lines * tokens[0] + digits * tokens[1]) / (tokens[0] + tokens[1]), all, 1e-6);
   EXPECT_EQ(find_all(page, "\ndata +2 domains, [0-9,]+ tokens\nloss +[0-9.]+\n").size(), 1u) << page;
 
-  // The saved configuration goes on with them; the report and the event files show them.
+  // The saved configuration keeps them; the report and event files show them.
   EXPECT_EQ(run("train one/config.toml --resume --set train.steps=32").code, 0);
   EXPECT_TRUE(metrics("one").back().contains("validation_loss.digits"));
   EXPECT_EQ(run("report one").code, 0);
   EXPECT_NE(base::read_file(folder / "one/report.html").find("digits</li>"), std::string::npos);
-  // Another file under a name is another run.
+  // Another file under the same name is another run.
   EXPECT_NE(run("train one/config.toml --resume --set train.steps=33 "
                 "'data.validation={lines = \"digits/validation\", digits = \"corpus/validation\"}'")
                 .err.find("the data have changed: \"digits/validation\" has the fingerprint"),
@@ -199,7 +199,7 @@ TEST_F(SafeRun, ValidatesEachDomain) {
 
 TEST_F(SafeRun, TheBestCheckpointIsNamed) {
   EXPECT_EQ(run("train run.toml --set train.steps=6 train.evaluate_every=2 checkpoint.keep=1").code, 0);
-  // The best is the second: written so, whatever the losses were.
+  // The second is the best, by construction.
   EXPECT_EQ(run("train run.toml --resume --set train.steps=8 train.evaluate_every=2 checkpoint.keep=9").code, 0);
   std::ofstream(folder / "run/best.json") << "{\"step\":6,\"validation_loss\":1}";
   const Ended evaluated = run("evaluate run --best");
@@ -215,7 +215,7 @@ TEST_F(SafeRun, TheBestCheckpointIsNamed) {
             "error: [evaluate] --best: \"run\" has no best checkpoint, which needs [data] validation; leave --best out to use the newest\n");
 }
 
-// What is printed for going on can be given to a shell as it is.
+// The printed resume command works when pasted into a shell.
 TEST_F(SafeRun, TheCommandThatGoesOnIsQuoted) {
   fs::rename(folder / "run.toml", folder / "my run's.toml");
   const std::string sets =
@@ -270,7 +270,7 @@ TEST_F(SafeRun, WhatIsShownFitsThePage) {
   EXPECT_TRUE(run("explain run.toml --pass graph").out.starts_with("graph micro-batch\n"));
 }
 
-// Layers of GPT-3, whose numbers are long: in 8 stages of 3 chunks, on a cluster, and what a search finds there.
+// Layers of GPT-3, with long numbers: in 8 stages of 3 chunks, on a cluster, and the result of a search there.
 TEST_F(SafeRun, PlansOfLargeModelsFitThePage) {
   const std::string sets =
       " --set model.name=gpt3-175b model.layers=24 train.dtype=bf16 train.global_batch=64 train.micro_batch=1 "
@@ -288,7 +288,7 @@ TEST_F(SafeRun, PlansOfLargeModelsFitThePage) {
   }
 }
 
-// What a plan says of other machines does not depend on the cores of this one.
+// A plan for another machine does not depend on the cores of this one.
 TEST_F(SafeRun, PlansForManyRanksSayNothingOfThisMachine) {
   const std::string sets = " --ranks 64 --set train.global_batch=64";
   EXPECT_EQ(run("plan run.toml" + sets).err, "");

@@ -1,4 +1,4 @@
-// All numbers of a short run, and whether those of another have the same bits.
+// All numbers of a short run, compared bit by bit with another's.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ inline bool same_bits(const std::vector<double>& a, const std::vector<double>& b
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-// "" where all numbers have the same bits, zeros their signs too; else the name of the first that has not.
+// "" if all numbers have equal bits, including signs of zeros; otherwise the name of the first that differs.
 inline std::string other_bits(const Bits& a, const Bits& b) {
   if (!same_bits(a.losses, b.losses)) return "loss";
   const auto compare = [](const Numbers& x, const Numbers& y) -> std::string {

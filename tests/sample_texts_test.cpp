@@ -1,4 +1,4 @@
-// The texts that a model writes while it is trained: the same in every layout, and where they are to be found.
+// Texts generated during training: the same in every layout, and where they are stored.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class Samples : public ::testing::Test {
 
 }  // namespace
 
-// From a model that has learned, by steps that hardly change it: so rounding, which layouts differ in, changes no text.
+// Starts from a trained model with steps that hardly change it, so rounding differences of layouts change no text.
 TEST_F(Samples, AreTheSameInEveryLayout) {
   ASSERT_EQ(run("train run.toml --set train.folder=learned train.steps=60 train.sample_every=0 train.prompts=[]").code,
             0);
@@ -80,7 +80,7 @@ TEST_F(Samples, AreTheSameInEveryLayout) {
     EXPECT_EQ(texts(fmt::format("run{}", number++), again + "parallel." + layout), one) << layout;
 }
 
-// What `generate` says of the checkpoint to the same prompts, with its own defaults.
+// Equals the output of `generate` on the checkpoint with the same prompts and default options.
 TEST_F(Samples, AreWhatGenerateSays) {
   const Lines all = texts("run", "train.steps=30 train.sample_every=30 train.prompts='[\"Line 1\", \"Line 23 of\"]'");
   ASSERT_EQ(all.size(), 2u);
@@ -94,15 +94,15 @@ TEST_F(Samples, AreWhatGenerateSays) {
     sampled += fmt::format("{}==> {}: {} <==\n{}{}\n", first ? "" : "\n", first ? 1 : 2, prompt, prompt,
                            all[first ? 0 : 1].substr(begin.size()));
   }
-  // What is no UTF-8 is kept as the character that says so.
+  // Invalid UTF-8 is stored as U+FFFD.
   std::string expected;
   for (const char c : said.out) expected += static_cast<unsigned char>(c) < 0x80 ? std::string(1, c) : "\xef\xbf\xbd";
   EXPECT_EQ(expected, sampled);
-  // The same prompt twice is two texts.
+  // The same prompt twice gives two texts.
   const Lines twice = texts("twice", "train.steps=1 train.prompts='[\"Line\", \"Line\"]'");
   ASSERT_EQ(twice.size(), 2u);
   EXPECT_NE(twice[0], twice[1]);
-  // A text that is longer than what the model reads goes on from its end.
+  // A text beyond the context continues from its end.
   EXPECT_EQ(texts("long", "train.sample_length=50 train.prompts='Line 1 of a text that a model'").size(), 2u);
 }
 
@@ -117,7 +117,7 @@ TEST_F(Samples, AreShownAndKept) {
   EXPECT_NE(events.find("    Line"), std::string::npos);
   EXPECT_EQ(run("report run").code, 0);
   EXPECT_NE(base::read_file(folder / "run/report.html").find("<h2>Texts written on the way</h2>"), std::string::npos);
-  // A run that is resumed writes the last ones anew.
+  // A resumed run generates the last ones again.
   fs::remove_all(folder / "run/step_00000008");
   EXPECT_EQ(run("train run.toml --set train.folder=run2 train.prompts=Line checkpoint.every=4").code, 0);
   fs::remove_all(folder / "run2/step_00000008");
@@ -152,7 +152,7 @@ TEST_F(Samples, TheirSettings) {
     EXPECT_FALSE(file.path().filename().string().starts_with("events")) << file.path();
 }
 
-// They take no memory of their own: what they need is there while nothing else is computed.
+// They need no additional memory: it is available while nothing else is computed.
 TEST_F(Samples, ShareTheMemoryOfAStep) {
   const auto memory = [&](const std::string& sets) {
     const std::string plan = run("plan run.toml --set " + sets).out;

@@ -1,4 +1,4 @@
-// What an axis of the mesh needs: a row, here of this file alone.
+// An axis of the mesh needs one row, here in this file.
 #include <gtest/gtest.h>
 
 #include "kintsugi/compile/programs.h"
@@ -9,7 +9,7 @@
 namespace kintsugi::tests::seams_axis_test {
 namespace {
 
-// Two ranks share the columns of the feed-forward layer; between tensor and context by its nearness.
+// Two ranks split the columns of the feed-forward layer; its nearness is between those of tensor and context.
 const plan::AxisRow kColumns = {
     .axis = {.name = "columns", .size = [](const config::Parallel&) { return int64_t{2}; }, .nearness = 25},
     .rules = [](const config::Parallel&) {

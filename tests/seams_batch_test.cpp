@@ -1,5 +1,5 @@
-// A source of samples with parts that no module knows is added here, in this file alone: an image of bytes and a grid
-// of numbers. A small graph that reads both is trained and evaluated on it, on one rank and on two.
+// Adds a source of samples with parts that no module knows: an image of bytes and a grid of numbers. Trains and
+// evaluates a small graph that reads both, on one rank and on two.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ double loss_by_hand(const States& weights) {
   return sum;
 }
 
-// The loss of the evaluation, and whether all ranks have it whole.
+// The evaluation loss, and whether all ranks have all of it.
 double evaluate(const program::Program& p, const kernels::KernelSet& set) {
   const Scenes source;
   evaluate::require_inputs({&p, 1}, program::Step::evaluate, source.parts());
@@ -168,7 +168,7 @@ TEST(SeamsBatch, TrainsAndEvaluatesOnOneRankAndOnTwo) {
     const std::vector<program::Program> programs = programs_of(set, ranks, rule);
     ASSERT_EQ(programs.size(), 1u);
     evaluate::require_inputs(programs, program::Step::train, source.parts());
-    // Rows that are read ahead, in the order of micro-batches.
+    // Rows read ahead, in the order of micro-batches.
     const auto [before, after] = weights_of_a_step(programs[0], set, [&](const run::Executor::Inputs& inputs) {
       samples::Loader loader(source, {.share = {.global_batch = 2 * kBatch, .micro_batch = kBatch}, .end_step = 1});
       const samples::Loader::Item* item = &loader.next();

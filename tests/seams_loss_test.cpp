@@ -1,5 +1,5 @@
-// A second loss is an entry of Trunk::losses, here of this file alone: it has a weight and a metric of its own, and its
-// gradient is that of one rank in any layout.
+// A second loss is an entry of Trunk::losses, added in this file: it has a weight and a metric, and its gradient equals
+// that of one rank in any layout.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kWeight = 0.03;
 
-// Half a sum of squares of the last layer's output, and another of the same kind, of which both are one metric.
+// Half the sum of squares of the last layer's output, twice, as one metric.
 models::Trunk with_spread(models::Builder& b) {
   models::Trunk trunk = models::transformer(b);
   graph::Graph& g = b.graph();

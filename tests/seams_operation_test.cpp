@@ -1,5 +1,5 @@
-// An operation with an optional operand is added here, in this file alone: its row, its gradient and their kernels. A
-// graph with it is differentiated, lowered for one rank and for two, and run on threads.
+// Adds an operation with an optional operand in this file: its row, gradient and kernels. A graph with it is
+// differentiated, lowered for one rank and for two, and run on threads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using tensor::OperandList;
 using tensor::optional;
 using tensor::View;
 
-// y = (x - shift) * gain. x, y: [rows columns], shift, gain: [columns]. The optional operand stands in the middle.
+// y = (x - shift) * gain. x, y: [rows columns], shift, gain: [columns]. The optional operand is in the middle.
 constexpr OperandList kIns = {"x", optional("shift"), "gain"}, kOuts = {"y"};
 enum : size_t { kX, kShift, kGain };
 // dx [rows columns], dshift, dgain [columns]
@@ -99,7 +99,7 @@ void centered_grad(const KernelCall& call) {
   store(kDgain, dgain);
 }
 
-// A set of kernels, and beside them the two of this file.
+// A kernel set with the two kernels of this file added.
 class WithCentered : public kernels::KernelSet {
  public:
   explicit WithCentered(std::unique_ptr<KernelSet> others) : others_(std::move(others)) {}
@@ -118,7 +118,7 @@ class WithCentered : public kernels::KernelSet {
 
 constexpr int64_t kRows = 6, kColumns = 4;
 
-// The sum of (x w - shift) * gain, where everything is a weight.
+// The sum of (x w - shift) * gain, where all are weights.
 struct CenteredStep : lower::TestStep {
   explicit CenteredStep(bool shifts) : TestStep(table()) {
     const auto normal = [this](const std::string& name, tensor::Shape shape) {
@@ -142,7 +142,7 @@ plan::Plan plan_of(int64_t ranks, const std::string& rule) {
   return plan;
 }
 
-// After a step: each weight less a tenth of its gradient, twice, since there are two micro-batches.
+// After a step: each weight minus a tenth of its gradient, twice, since there are two micro-batches.
 States by_hand(const States& before) {
   const std::vector<double>&x = before.at("x"), &w = before.at("w"), &gain = before.at("gain");
   const std::vector<double> shift = before.contains("shift") ? before.at("shift") : std::vector<double>(kColumns, 0.0);

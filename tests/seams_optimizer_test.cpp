@@ -1,5 +1,5 @@
-// An optimizer with a state of its own and a frozen weight need no change of a module: the row, its operation and its
-// kernel are in this file alone. A step is lowered for one rank and for several, and run on threads.
+// An optimizer with its own state and a frozen weight: the row, its operation and its kernel are in this file. A step
+// is lowered for one rank and for several, and run on threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ using tensor::Attributes;
 using tensor::OperandList;
 using tensor::optional;
 
-// Signs of the gradient, counted: n += sign(g), w -= rate (pull n + decay w).
+// Counts signs of the gradient: n += sign(g), w -= rate (pull n + decay w).
 constexpr OperandList kIns = {"w", "g", "n", "factor", "finite"}, kOuts = {"w", "n", optional("weight")};
 enum : size_t { kW, kG, kN };
 enum : size_t { kNewW, kNewN };
@@ -160,7 +160,7 @@ TEST(SeamsOptimizer, FrozenWeightsHaveNothingBesides) {
   EXPECT_GT(extra, 10u);  // gradients and counts
   EXPECT_LT(frozen[0].state_bytes, free[0].state_bytes);
   EXPECT_LT(frozen[0].flops(program::Step::train), free[0].flops(program::Step::train));
-  // Nothing is differentiated below the first weight that is trained, and no table of a frozen head.
+  // Nothing is differentiated below the first trained weight, and a frozen head's table has no gradient.
   for (const program::Body& body : frozen[0].bodies)
     for (const program::Instruction& i : body.instructions) {
       EXPECT_NE(i.kernel, "embedding_grad");

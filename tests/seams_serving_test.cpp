@@ -1,5 +1,5 @@
-// Rows of a batch with positions of their own: texts in slots that begin and end at any pass are the texts that each
-// prompt has alone.
+// Rows of a batch with separate positions: texts in slots that start and end at any pass equal those of each prompt
+// alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Ids = std::vector<int32_t>;
 
 constexpr int64_t kSlots = 3, kRows = 7;
 
-// Weights large enough that logits differ.
+// Weights large enough to separate the logits.
 void grow_weights(run::Executor& executor) {
   executor.initialize(3);
   for (const program::StateInfo& info : executor.program().states)
@@ -66,7 +66,7 @@ struct Texts {
     return executor;
   }
 
-  // By the lists that take one position for a whole batch.
+  // With the call lists that use one position for the whole batch.
   std::vector<Ids> alone(const evaluate::SampleOptions& how) {
     const auto executor = load(models::build_generation(s, 1, 6, s.model.context));
     evaluate::Generator generator(*executor);
@@ -109,7 +109,7 @@ TEST(Serving, TextsInSlotsAreThoseOfTheirPromptsAlone) {
   }
 }
 
-// Each text draws from its own stream, whichever slot it is in.
+// Each text draws from its own random stream, regardless of its slot.
 TEST(Serving, DrawnTextsDoNotDependOnTheOthers) {
   Texts t({"llama", "fp64", "reference"});
   const evaluate::SampleOptions how = {.temperature = 0.8, .top_k = 20, .seed = 5};
@@ -125,8 +125,8 @@ TEST(Serving, DrawnTextsDoNotDependOnTheOthers) {
   }
 }
 
-// The bits of every logit and of every state of the caches, not of the choices alone: with the reference kernels a text
-// that shares its passes with others has the log-probabilities of the text alone.
+// The bits of every logit and cache state, not only of the choices: with reference kernels, a text that shares passes
+// with others has the log-probabilities of the text alone.
 TEST(Serving, LogProbabilitiesHaveTheBitsOfTheTextAlone) {
   for (const char* family : {"gpt", "llama"}) {
     Texts t({family, "fp32", "reference"});
@@ -179,7 +179,7 @@ TEST(Serving, ASlotReadsWhatItHoldsOfAPromptOnce) {
   EXPECT_EQ(slots.tokens_reused(), 2 * std::ssize(prompt) - 1);
 }
 
-// The same texts in each layout, on every rank. In fp64, where no two logits are as near as rounding.
+// The same texts in each layout, on every rank. In fp64, where no two logits are within rounding.
 TEST(Serving, EveryLayoutMakesTheSameTexts) {
   const TemporaryFolder folder;
   for (const char* model : {"gpt", "llama-odd"}) {

@@ -1,5 +1,5 @@
-// A transport is added here, in a few lines and without changing a module: threads whose messages are counted and
-// delayed, and which guarantees no order of additions.
+// Adds a transport in a few lines without changing a module: threads whose messages are counted and delayed, and which
+// guarantees no order of additions.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// An operation with a window is added here, in this file alone: a stencil in one dim, its gradients and their kernels.
-// From its row the partitioner works out which rows ranks exchange when the dim is split. Training steps on several
-// ranks equal those on one, for kernels, strides, dilations and padding of all kinds.
+// Adds an operation with a window in this file: a one-dimensional stencil, its gradients and kernels. From its row the
+// partitioner derives the rows that ranks exchange when the dim is split. Training steps on several ranks equal those
+// on one, for all kinds of kernels, strides, dilations and padding.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ const graph::OpTable& table() {
   return all;
 }
 
-// Calls f(position in w, in the windowed operand, in the other one) for each product.
+// Calls f(position in w, in the windowed operand, in the other one) for each multiplication.
 template <typename F>
 void for_products(const KernelCall& call, const tensor::View& by_input, const tensor::View& by_output, const F& f) {
   const Window w = tensor::windows_of(call.attributes)[0].window;
@@ -104,7 +104,7 @@ void stencil_dw(const KernelCall& call) {
   for_products(call, call.ins[0], call.ins[1], [&](size_t k, size_t i, size_t o) { dw[k] += x[i] * dy[o]; });
 }
 
-// A set of kernels, and beside them the three of this file.
+// A kernel set with the three kernels of this file added.
 class WithStencil : public kernels::KernelSet {
  public:
   explicit WithStencil(std::unique_ptr<KernelSet> others) : others_(std::move(others)) {}
@@ -186,7 +186,7 @@ std::string text(const Trial& t) {
                      t.window.stride, t.window.dilation, t.window.low, t.window.high);
 }
 
-// The position of the rank that has each position of a dim, cut once for each prime factor.
+// The rank that has each position of a dim, split once per prime factor.
 std::vector<int64_t> owners(int64_t size, const std::vector<int64_t>& factors) {
   std::vector<int64_t> owner;
   for (int64_t i = 0; i < size; ++i) {
@@ -201,8 +201,7 @@ std::vector<int64_t> owners(int64_t size, const std::vector<int64_t>& factors) {
   return owner;
 }
 
-// Rows that the rank which sends most sends to others: each row once to each rank whose outputs read between its first
-// and its last input.
+// The rows that the busiest rank sends: each row once to each rank whose outputs read between its first and last input.
 int64_t rows_sent(int64_t inputs, const Window& w, const std::vector<int64_t>& factors, bool back) {
   const std::vector<int64_t> owner = owners(inputs, factors), reader = owners(w.outputs(inputs), factors);
   std::map<int64_t, std::pair<int64_t, int64_t>> reach;  // of each rank
@@ -239,7 +238,7 @@ TEST(SeamsWindow, AnyWindowOnSeveralRanks) {
       expect_equal(weights_of_a_step(p, set, [](const auto&) {}).second, want, 2e-4);
       if (HasFatalFailure()) return;
 
-      // Of the input of both stencils in the forward pass, and of its gradient in the backward pass. The weight x is
+      // For the input of both stencils in the forward pass, and its gradient in the backward pass. The weight x is
       // stored split too, since it has the dim.
       const int64_t between = t.window.outputs(t.length), bytes = kBatch * kChannels * 4;
       std::vector<double> wire, hand;
@@ -261,8 +260,8 @@ TEST(SeamsWindow, AnyWindowOnSeveralRanks) {
   EXPECT_GT(exchanged, 200);
 }
 
-// Split and not split in other places: rows are taken from what every rank has, values are gathered, and two axes split
-// two dims.
+// Split in some places and not in others: rows are taken from replicated values, values are gathered, and two axes
+// split two dims.
 TEST(SeamsWindow, InOtherPlans) {
   const WithStencil set(kernels::reference_kernels());
   const Window window = {.kernel = 4, .stride = 2, .dilation = 2, .low = 3, .high = 2};
@@ -287,7 +286,7 @@ TEST(SeamsWindow, InOtherPlans) {
   }
 }
 
-// A window that reads no row of a neighbour needs no exchange and no copy.
+// A window that reads no row of a neighbour needs neither an exchange nor a copy.
 TEST(SeamsWindow, PoolsOfWholeRowsAreViews) {
   const WithStencil set(kernels::reference_kernels());
   const StencilStep step(32, {.kernel = 2, .stride = 2});
@@ -302,7 +301,7 @@ TEST(SeamsWindow, PoolsOfWholeRowsAreViews) {
 
 namespace {
 
-// y[o] = 3 * x[o + 2], by the kernel of "scale": of a split dim, the rows that a rank needs are as many as it makes.
+// y[o] = 3 * x[o + 2], with the kernel of "scale": along a split dim, a rank needs as many rows as it outputs.
 const graph::OpTable& shifts() {
   static const graph::OpTable all = [] {
     std::vector<OpRow> rows = ops::operations().rows();
@@ -360,7 +359,7 @@ double gelu_slope(double x) {
 
 }  // namespace
 
-// Rows travel between ranks that share an emulated device as between others.
+// Rows are exchanged between ranks that share an emulated device as between others.
 TEST(SeamsWindow, OnADevice) {
   const ShiftStep step;
   for (const int64_t ranks : {2, 3, 4})
@@ -384,7 +383,7 @@ TEST(SeamsWindow, OnADevice) {
     }
 }
 
-// Packed rows that are not those of the halo are found before anything runs.
+// Packed rows other than those of the halo are rejected before anything runs.
 TEST(SeamsWindow, OtherRowsThanThoseOfTheHaloAreAnError) {
   const WithStencil set(kernels::reference_kernels());
   const StencilStep step(32, {.kernel = 3, .low = 1, .high = 1});

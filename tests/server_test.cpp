@@ -1,4 +1,4 @@
-// `kintsugi serve` as clients see it, over plain sockets; and beside `generate` and `evaluate --task`.
+// `kintsugi serve` from the client's side, over plain sockets; compared with `generate` and `evaluate --task`.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class Connection {
       text.remove_prefix(static_cast<size_t>(sent));
     }
   }
-  // All until `end` is there, or the server closes.
+  // Reads until `end` appears, or the server closes.
   std::string receive(std::string_view end = "") {
     char part[4096];
     while (end.empty() || received_.find(end) == std::string::npos) {
@@ -91,7 +91,7 @@ Response response_of(const std::string& text) {
   return r;
 }
 
-// A run of a few steps, made once.
+// A run of a few steps, created once.
 class Trained {
  public:
   Trained() {
@@ -354,7 +354,7 @@ TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
   half.send("POST /v1/completions HTTP/1.1\r\nHos");
   Connection silent(server.port), garbage(server.port);
   garbage.send("\x16\x03\x01 not HTTP at all\r\n\r\n");
-  // One who leaves in the middle of its answer.
+  // A client that disconnects during its answer.
   json body = {{"model", "run"}, {"prompt", "Line 1"}, {"max_tokens", 100}, {"stream", true}, {"n", 100}};
   {
     Connection leaves(server.port);
@@ -377,7 +377,7 @@ TEST_F(Serve, ClientsThatWaitOrLeaveStopNobody) {
   EXPECT_EQ(server.metric("texts_waiting"), 0);
 }
 
-// The same text alone and among others; and what it takes to be full: /health and /metrics answer all the same.
+// The same text alone and among others; and a full server: /health and /metrics still respond.
 TEST_F(Serve, ManyTextsAtTheSameTimeAreThoseAlone) {
   for (const std::string layout : {"", "--set parallel.tensor=2"}) {
     const Server server(folder(), "--slots 5 " + layout);

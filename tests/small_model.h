@@ -13,10 +13,10 @@
 
 namespace kintsugi::tests {
 
-// A family, "gpt", or one with an objective, "bert:classes". Sizes that are odd where they may be; heads grouped.
+// A family, "gpt", or one with an objective, "bert:classes". Sizes are odd where possible; heads are grouped.
 config::Settings small_model(const std::string& name, const std::string& dtype);
 
-// With what may be offloaded: activations of 64 KiB and more in layers, and a table of more than one piece.
+// With values that can be offloaded: layer activations of 64 KiB and more, and a table of more than one piece.
 config::Settings offload_model(const std::string& family, const std::string& dtype);
 
 // The elements of a floating view in double precision, and back, rounded.
@@ -24,7 +24,7 @@ std::vector<double> values(const tensor::View& v);
 
 void put(const tensor::View& v, const std::vector<double>& x);
 
-// The text of the error that f throws, or "no error".
+// The error text that f throws, or "no error".
 template <typename F>
 std::string error_of(F&& f) {
   try {
@@ -35,17 +35,17 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-// A machine for a model: kernels, threads, program, memory. The kernels are those of the settings if none are given.
+// A machine for a model: kernels, threads, program, memory. Uses the kernels of the settings unless given.
 struct Machine {
   explicit Machine(const config::Settings& settings, std::unique_ptr<kernels::KernelSet> kernels = nullptr);
 
-  // Tokens and labels that are a function of the step and the sample.
+  // Tokens and labels as a function of the step and the sample.
   void fill(int64_t step, const run::Executor::Inputs& inputs);
 
   // The mean loss of the step.
   double step(int64_t number, double learning_rate);
 
-  // Weights as another machine has them, rounded to the dtype here. Masters and moments stay.
+  // Copies another machine's weights, rounded to the dtype here. Masters and moments are unchanged.
   void take_weights(const Machine& from);
 
   // All states of a kind, by name, in double precision.

@@ -82,7 +82,7 @@ void RunFiles::write_tokens(const std::string& name, uint64_t count) const {
 }
 
 void Watcher::step(const train::Metrics& m, int64_t) {
-  // The loop checks for a stop before it reports a step, so that a stop that is set now applies to the next one.
+  // The loop checks for a stop before it reports a step, so a stop set now applies to the next one.
   if (m.step + 1 == stop_after_) stop = 1;
 }
 

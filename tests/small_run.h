@@ -1,5 +1,4 @@
-// Whole runs in folders, for tests: token files, a run.toml, the run in this process or as a process of its own, and
-// what it left behind.
+// Whole runs in folders: token files, a run.toml, the run in this process or in a separate one, and its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,11 +28,11 @@ class RunFiles {
   std::filesystem::path folder(const std::string& run) const { return path_ / run; }
   std::filesystem::path file(const std::string& name) const { return path_ / name; }
 
-  // A run.toml of a small model with everything on that could differ from run to run. `sets` as on the command line.
+  // A run.toml of a small model that uses everything that could differ from run to run. `sets` as on the command line.
   std::string toml(const std::string& family = "llama", const std::string& dtype = "fp32") const;
 
  private:
-  // Documents in which the next token follows from the last, but for some noise.
+  // Documents in which the next token follows from the last, with some noise.
   void write_tokens(const std::string& name, uint64_t count) const;
 
   std::filesystem::path path_;
@@ -58,7 +57,7 @@ train::Outcome train_here(train::TrainOptions options, train::Observer& observer
 train::Outcome run_here(const std::string& toml, const std::vector<std::string>& sets, bool resume = false,
                         int64_t stop_after = 0, std::vector<std::string>* notes = nullptr);
 
-// The program itself, as a process; its output goes to a file.
+// The program as a separate process; its output goes to a file.
 class Child {
  public:
   Child(const std::vector<std::string>& arguments, const std::filesystem::path& output);
@@ -68,7 +67,7 @@ class Child {
 
   void send(int signal) const;
   bool running();
-  // As waitpid has it.
+  // As returned by waitpid.
   int wait();
 
  private:
@@ -78,7 +77,7 @@ class Child {
 
 int64_t lines_of(const std::filesystem::path& path);
 
-// True if it holds within a minute.
+// Whether it becomes true within a minute.
 template <typename F>
 bool wait_for(F&& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -89,7 +88,7 @@ bool wait_for(F&& holds) {
   return true;
 }
 
-// metrics.jsonl without what depends on time; numbers as they were printed, which is exact.
+// metrics.jsonl without values that depend on time; numbers as printed, which is exact.
 std::vector<std::string> metrics_of(const std::filesystem::path& run);
 
 // The bytes of every tensor of a checkpoint, by name.

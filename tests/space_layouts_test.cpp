@@ -83,10 +83,10 @@ TEST(Space, HalosOfLeNetByHand) {
     if (body.variant_of < 0 && body.does(program::Work::forward))
       for (const program::Instruction& i : body.instructions)
         if (starts(i, program::Collective::halo)) wire.push_back(i.cost.wire_bytes);
-  // Each rank has 12 rows of the image. conv1: 20 rows of output; rank 0 needs rows 0 to 13, rank 1 rows 10 to 23: 2
-  // rows of 20 x 3 numbers, of 4 samples. The first pool reads a rank's own 10 rows. conv2: of 10 rows 6 become; rank 0
-  // needs rows 0 to 6 and has 5: 2 rows of 8 x 6. The second pool makes 3 rows, of which rank 0 makes 2 and has 3 of
-  // the 4 rows that it needs: a row of 4 x 16.
+  // Each rank has 12 rows of the image. conv1 outputs 20 rows; rank 0 needs rows 0 to 13, rank 1 rows 10 to 23: 2 rows
+  // of 20 x 3 numbers, for 4 samples. The first pool reads a rank's own 10 rows. conv2 outputs 6 of 10 rows; rank 0
+  // needs rows 0 to 6 and has 5: 2 rows of 8 x 6. The second pool outputs 3 rows; rank 0 outputs 2 and has 3 of the 4
+  // rows that it needs: a row of 4 x 16.
   EXPECT_EQ(wire, (std::vector<double>{2 * 20 * 3 * 4 * 4, 2 * 8 * 6 * 4 * 4, 1 * 4 * 16 * 4 * 4}));
 }
 

@@ -1,5 +1,5 @@
-// A trained model of others, read from its Hugging Face folder: logits, loss and greedy text as an independent float64
-// forward pass has them.
+// A published trained model from its Hugging Face folder: logits, loss and greedy text equal those of an independent
+// float64 forward pass.
 #include "tests/stories.h"
 
 #include <fmt/format.h>

@@ -66,7 +66,7 @@ TEST(StrategyCosts, AreThoseOfTheirPrograms) {
   EXPECT_LT(list[4].states, list[2].states);
 }
 
-// Of stages, the most of each: the first sends what it makes and its share of a tied table, the last has the head.
+// For stages, the maximum of each: the first sends its output and its share of a tied table, the last has the head.
 TEST(StrategyCosts, APipelineIsItsLargestStage) {
   config::Settings s = model();
   const compile::StrategyCosts row = compile::strategy_costs(s, 2).back();

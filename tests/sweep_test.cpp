@@ -1,4 +1,4 @@
-// `kintsugi sweep`: runs that are killed on the way, a sweep that is stopped and continued, halving, and bad input.
+// `kintsugi sweep`: runs killed on the way, a sweep stopped and continued, halving, and bad input.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -92,7 +92,7 @@ TEST_F(Sweeps, GridCompletesThoughRunsAreKilled) {
   EXPECT_EQ(failures, 3);
   EXPECT_NE(ended.out.find("best run_0"), std::string::npos) << ended.out;
   EXPECT_TRUE(fs::exists(folder / "s/sweep.html"));
-  // Every run equals the one that a user starts by hand.
+  // Every run equals one started by hand.
   EXPECT_EQ(run("train run.toml --set train.steps=300 train.folder=hand train.learning_rate=0.003 model.layers=1 "
                 "parallel.threads=1")
                 .code,
@@ -141,7 +141,7 @@ TEST_F(Sweeps, ASignalStopsItAndTheSameCommandContinues) {
   const Ended stopped = sweep.wait();
   EXPECT_NE(stopped.err.find("stopped; the same command continues"), std::string::npos) << stopped.err;
   EXPECT_TRUE(trainers_in(fs::canonical(folder.path())).empty());
-  // Fewer ranks, and the rest of the steps: both runs are resumed, and end with the numbers of undisturbed ones.
+  // With fewer ranks, and the remaining steps: both runs are resumed, and end with the numbers of undisturbed ones.
   write_sweep("[sweep]\nfolder = \"s\"\nranks = 1\n[set]\ntrain.steps = 4000\n[search]\ntrain.seed = [1, 2]\n");
   const Ended ended = run("sweep sweep.toml");
   EXPECT_EQ(ended.code, 0) << ended.err;
@@ -158,7 +158,7 @@ TEST_F(Sweeps, BadRunsAreNamedBeforeAnyStarts) {
   write_sweep("[sweep]\nfolder = \"s\"\nranks = 1\n[set]\nparallel.ranks = 2\n[search]\ntrain.seed = [1, 2]\n");
   EXPECT_EQ(run("sweep sweep.toml").err,
             "error: [sweep] a run has 2 ranks and the sweep 1; raise sweep.ranks, or lower parallel.ranks\n");
-  // One that diverges does not end the others.
+  // A run that diverges does not end the others.
   write_sweep("[sweep]\nfolder = \"s\"\n[search]\ntrain.learning_rate = [1e-3, 1e30]\n");
   const Ended ended = run("sweep sweep.toml");
   EXPECT_EQ(ended.code, 0) << ended.err;

@@ -1,5 +1,5 @@
-// What a stage of a real pipeline has under way, from one call to another: a program that touches it is refused, and
-// the instruction and the message are named.
+// What a pipeline stage keeps between calls: a program that overwrites it is rejected, and the instruction and the
+// message are named.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using program::Collective;
 using program::Instruction;
 using program::Program;
 
-// Of the first of two stages: the first micro-batch goes forward, the second does, the first comes back.
+// On the first of two stages: forward of two micro-batches, then backward of the first.
 class UnderWay : public testing::Test {
  protected:
   UnderWay() {
@@ -54,7 +54,7 @@ class UnderWay : public testing::Test {
     throw base::InternalError("test", "no instruction of call {} makes #{}", call, b);
   }
 
-  // Gives a buffer of one call the place that another has in another call.
+  // Moves a buffer of one call to the place of a buffer of another call.
   void put(size_t call, BufferId b, size_t other, BufferId at) {
     std::vector<int64_t> begins = list().slots[static_cast<size_t>(list().calls[call].slot)];
     const int64_t place = p().offset(p().root(at), list(), list().calls[other].slot);

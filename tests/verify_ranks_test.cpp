@@ -1,4 +1,4 @@
-// Real programs of several ranks pass together; damage to those of one rank is detected, and its place named.
+// Real programs of several ranks pass verification together; damage to one of them is detected and located.
 #include "kintsugi/program/verify_ranks.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ std::string error_of_ranks(const std::vector<const Program*>& programs) {
 
 const std::string kError = "[verify] internal error: train: ";
 
-// The programs of four ranks, of which rank 1 may be changed.
+// The programs of four ranks, of which rank 1's may be changed.
 class FourRanks : public testing::Test {
  protected:
   explicit FourRanks(const std::string& layout = "data=2 tensor=2 zero=3")
@@ -106,7 +106,7 @@ TEST(VerifyRanks, ProgramsOfLayouts) {
   for (const auto& [family, layout] : layouts) {
     const Program p = program_of(family, layout);
     EXPECT_EQ(error_of([&] { program::verify_ranks(p); }), "no error") << family << " " << layout;
-    // The same again with every rank run, since each has a copy of its own.
+    // The same again with every rank run, since each has its own copy.
     const std::vector<Program> copies(static_cast<size_t>(p.mesh.ranks()), p);
     std::vector<const Program*> programs;
     for (const Program& copy : copies) programs.push_back(&copy);
@@ -115,7 +115,7 @@ TEST(VerifyRanks, ProgramsOfLayouts) {
 }
 
 TEST_F(FourRanks, ACollectiveDropped) {
-  // Of the data group of ranks 1 and 3. Rank 1 goes on to the next one of that group.
+  // Of the data group of ranks 1 and 3. Rank 1 continues with the next one of that group.
   const size_t at = find("backward.first", "reduce_scatter", "data"), end = wait_of("backward.first", at);
   erase("backward.first", end);
   erase("backward.first", at);
@@ -142,7 +142,7 @@ TEST_F(FourRanks, TheLastCollectiveDropped) {
 }
 
 TEST_F(FourRanks, TwoSwapped) {
-  // Two gathers of weights, one after the other, that use nothing of each other.
+  // Two consecutive gathers of weights that are independent of each other.
   const size_t first = find("forward.first", "all_gather", "data", 1),
                second = find("forward.first", "all_gather", "data", 2);
   ASSERT_EQ(second, first + 1);
@@ -183,7 +183,7 @@ TEST_F(FourRanks, AnotherGroup) {
 TEST_F(FourRanks, AWaitDroppedOrMoved) {
   const size_t at = find("forward", "all_reduce", "tensor"), end = wait_of("forward", at);
   const Instruction wait = list("forward")[end];
-  // Who reads it first.
+  // The first instruction that reads it.
   size_t use = end + 1;
   const auto reads = [&](const Instruction& i) {
     return std::any_of(i.ins.begin(), i.ins.end(), [&](BufferId b) { return p.overlap(b, wait.outs[0]); });
@@ -206,7 +206,7 @@ TEST_F(FourRanks, AWaitDroppedOrMoved) {
 }
 
 TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
-  // Ranks 0 and 1 send, at the end of the update, what ranks 2 and 3 receive.
+  // Ranks 0 and 1 send to ranks 2 and 3 at the end of the update.
   Program sends = whole, receives = whole;
   const std::vector<mesh::Factor> data = list("forward")[find("forward", "", "data")].group;
   Instruction i = {
@@ -262,7 +262,7 @@ TEST_F(FourRanks, ACallMissing) {
                                  waits, first, describe(whole, list(whole, "update")[first], waits)));
 }
 
-// A forward pass of data parallel ranks sends nothing: no rank waits, and the result is wrong all the same.
+// A forward pass of data parallel ranks communicates nothing: no rank hangs, but the result is wrong.
 TEST(VerifyRanks, ACallMissingThatNobodyWaitsFor) {
   const Program whole = program_of("gpt", "data=2");
   Program p = whole;
@@ -276,8 +276,8 @@ TEST(VerifyRanks, ACallMissingThatNobodyWaitsFor) {
 
 namespace {
 
-// Whether a and b may not change places on one rank: the same collective; two of one group; bytes that one of them
-// writes and the other reads or writes.
+// Whether a and b must keep their order on a rank: the same collective; two of one group; or one writes bytes that the
+// other reads or writes.
 bool ordered(const Program& p, const Instruction& a, const Instruction& b) {
   const auto range = [&](BufferId id) {
     const program::Buffer& root = p.buffer(p.root(id));

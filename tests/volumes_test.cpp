@@ -1,6 +1,6 @@
-// What a rank sends in a step, counted from the program, against published volumes: Rajbhandari et al. 2020, section 7
-// (data parallel and ZeRO); Shoeybi et al. 2019, section 3 (tensor); Korthikanti et al. 2022, section 4.2 (sequence);
-// Liu et al. 2023 (ring); Jacobs et al. 2023 (Ulysses). Each is to be multiplied by (N-1)/N.
+// The bytes that a rank sends in a step, counted in the program, compared with published volumes: Rajbhandari et al.
+// 2020, section 7 (data parallel and ZeRO); Shoeybi et al. 2019, section 3 (tensor); Korthikanti et al. 2022, section
+// 4.2 (sequence); Liu et al. 2023 (ring); Jacobs et al. 2023 (Ulysses). Each is multiplied by (N-1)/N.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 using program::Program;
 using program::Traffic;
 
-// "-even": every parameter and bucket divides by 8 ranks times 1,024 elements, so that nothing is padded. They are
-// lowered, not run: their size costs nothing. "-odd": nothing divides. "gpt-2": that of 124 million parameters.
+// "-even": every parameter and bucket is divisible by 8 ranks times 1,024 elements, so there is no padding. These are
+// only compiled, so size is free. "-odd": nothing divides. "gpt-2": 124 million parameters.
 config::Settings model_of(const std::string& name) {
   if (name == "gpt-2") return gpt2();
   config::Settings s = small_model(name.substr(0, name.find('-')), "fp32");
@@ -37,7 +37,7 @@ config::Settings model_of(const std::string& name) {
   return s;
 }
 
-// The bytes that an instruction claims to send are those of its operands: of n ranks' blocks, all but its own.
+// The bytes that an instruction sends, from its operands: the blocks of n ranks except its own.
 void expect_sizes(const Program& p) {
   for (const program::Body& body : p.bodies)
     for (const program::Instruction& i : body.instructions) {
@@ -71,8 +71,8 @@ bool any(const Traffic&) {
   return true;
 }
 
-// Scalars of a step: loss and tokens are summed, 8 bytes each, and where optimizer state is split, the sums of squares
-// of 1,024-element blocks are gathered for the norm.
+// Scalars of a step: loss and tokens are summed, 8 bytes each; with sharded optimizer state, the sums of squares of
+// 1,024-element blocks are gathered for the norm.
 double scalars(const std::vector<ParameterGroup>& groups, int64_t zero, int64_t parts) {
   double bytes = 2 * 2 * 8;
   if (zero > 0)
@@ -80,8 +80,8 @@ double scalars(const std::vector<ParameterGroup>& groups, int64_t zero, int64_t 
   return bytes;
 }
 
-// Elements that go round in a step: the published number of times Psi, with a tied weight gathered for each use, less
-// what the backward pass never reads, and the head's table once, for the loss and its gradient. `size`: of a group.
+// Elements communicated in a step: the published multiple of Psi, with a tied weight gathered for each use, minus what
+// the backward pass never reads, and the head's table once, for the loss and its gradient. `size`: of a group.
 struct Volume {
   double gathered = 0;  // weights
   double reduced = 0;   // gradients
@@ -93,7 +93,7 @@ Volume published(const std::vector<ParameterGroup>& groups, int64_t zero, int64_
   for (const ParameterGroup& g : groups) {
     const auto psi = static_cast<double>(size(g)), times = static_cast<double>(m);
     v.reduced += (zero >= 2 ? times : 1) * psi;
-    // An all-reduce is a reduce-scatter and a gather: of the gradient, or of the new weight.
+    // An all-reduce is a reduce-scatter and an all-gather: of the gradient, or of the new weight.
     if (zero <= 2) v.gathered += psi;
     if (zero == 3) v.gathered += times * psi * (g.forward_uses + (g.unread || g.with_gradient ? 0 : 1));
   }
@@ -134,12 +134,12 @@ INSTANTIATE_TEST_SUITE_P(All, Zero,
 INSTANTIATE_TEST_SUITE_P(Gpt2, Zero,
                          testing::Combine(testing::Values("gpt-2"), testing::Values(8), testing::Values(2)));
 
-// Whether it is part of a layer. A table's rows are summed where they are first needed, which may be there.
+// Whether it is part of a layer. A table's rows are summed at their first use, which may be within one.
 bool in_layer(const Program& p, const config::Settings& s, const program::Instruction& i) {
   return i.layer >= 0 && i.layer < s.model.layers && !p.buffer(i.ins[0]).name.starts_with("embedding");
 }
 
-// Of activations, what goes round in one layer and micro-batch: how often, and bytes that each rank sends.
+// Activations communicated in one layer and micro-batch: how often, and the bytes that each rank sends.
 struct PerLayer {
   std::map<std::string, std::pair<double, double>> kinds;  // (calls, bytes)
 };
@@ -165,8 +165,8 @@ std::string text(const PerLayer& all) {
   return t;
 }
 
-// What goes round outside of the layers and the update: "forward embedding all_reduce 1024; ...". What is smaller than
-// `least` is summed in `rest`.
+// What is communicated outside of the layers and the update: "forward embedding all_reduce 1024; ...". Messages below
+// `least` bytes are summed in `rest`.
 std::string outside_layers(const Program& p, const config::Settings& s, double least, double& rest) {
   std::string t;
   rest = 0;
@@ -185,7 +185,7 @@ std::string outside_layers(const Program& p, const config::Settings& s, double l
   return t;
 }
 
-// Bytes of one micro-batch on a rank: of the residual stream; of keys or of values; of a number for each token.
+// Bytes of one micro-batch on a rank: of the residual stream; of keys or of values; of one number per token.
 struct Sizes {
   double stream, keys, queries, tokens;
 };
@@ -205,7 +205,7 @@ std::string each(const char* kind, int calls, double bytes) {
 
 }  // namespace
 
-// The numbers themselves, where nothing is padded or tied: only the tables of tokens and of the head are read once.
+// The formulas without padding or tied weights: only the token table and the head are read once.
 TEST(Volumes, OfZero) {
   const config::Settings s = model_of("llama-even");
   const std::vector<ParameterGroup> groups = parameter_groups(s);
@@ -222,7 +222,7 @@ TEST(Volumes, OfZero) {
   }
 }
 
-// Weights of two bytes, gradients of four, which may travel in two.
+// 2-byte weights and 4-byte gradients, which may be communicated in 2.
 TEST(Volumes, OfNarrowWeightsAndWire) {
   config::Settings s = model_of("llama-even");
   s.train.dtype = "bf16";
@@ -237,7 +237,7 @@ TEST(Volumes, OfNarrowWeightsAndWire) {
     }
 }
 
-// Groups of 2 ranks share the states, and each of them is summed over the 4 groups, once a step.
+// Groups of 2 ranks share the states, each of which is summed over the 4 groups once per step.
 TEST(Volumes, OfHybridSharding) {
   const config::Settings s = model_of("llama-even");
   const std::vector<ParameterGroup> groups = parameter_groups(s);
@@ -256,8 +256,8 @@ TEST(Volumes, OfHybridSharding) {
   }
 }
 
-// Four sums of batch * seq * embed in each layer; beside them that of the embedding, that of the head's input gradient,
-// and the statistics of the loss. An all-reduce sends twice its size.
+// Four sums of batch * seq * embed in each layer; in addition the embedding's, the input gradient of the head's, and
+// the statistics of the loss. An all-reduce sends twice its size.
 TEST(Volumes, OfTensor) {
   for (const char* family : {"gpt", "llama"})
     for (int64_t n : {2, 4, 8})
@@ -272,13 +272,13 @@ TEST(Volumes, OfTensor) {
         if (m == 2) once += "; " + once;
         double statistics = 0;
         EXPECT_EQ(outside_layers(p, s, sum, statistics), once) << family << n;
-        // The logarithms of sums are gathered from all ranks, the labels' logits summed.
+        // Log-sums are gathered from all ranks, the labels' logits summed.
         EXPECT_EQ(statistics, static_cast<double>(m) * (ranks * size.tokens + 2 * size.tokens) * share) << family << n;
       }
 }
 
-// Sizes that do not divide change nothing of that: 3 key-value heads on 2 ranks, and 2 on 4, where two ranks share a
-// head and sum the gradients of its projections, once a step.
+// Sizes that do not divide change none of this: 3 key-value heads on 2 ranks, and 2 on 4, where two ranks share a head
+// and sum the gradients of its projections once per step.
 TEST(Volumes, OfTensorWithHeadsThatDoNotDivide) {
   for (const auto& [heads, kv_heads, n] : {std::tuple(3, 3, 2), std::tuple(4, 2, 4)}) {
     config::Settings s = model_of("gpt-odd");
@@ -288,13 +288,13 @@ TEST(Volumes, OfTensorWithHeadsThatDoNotDivide) {
     const double share = static_cast<double>(n - 1) / n;
     EXPECT_EQ(text(per_layer(p, s)), each("all_reduce", 4, 2 * sizes_of(s).stream * share)) << n;
     const double shared = sent(p, [](const Traffic& t) { return t.value.ends_with("gradient"); });
-    // In each layer two buckets, of key and value, weights and biases, each at a multiple of 1,024 elements.
+    // In each layer two buckets, of key and value weights and biases, each at a multiple of 1,024 elements.
     EXPECT_EQ(shared, n == 2 ? 0 : 2.0 * static_cast<double>(s.model.layers) * 2 * 2048 * 4 / 2) << n;
   }
 }
 
-// Where the residual stream is split along seq, a sum is a reduce-scatter and a gather. Megatron keeps what it gathered
-// for the backward pass; gathering anew costs two more.
+// With the residual stream split along seq, a sum is a reduce-scatter and an all-gather. Megatron keeps the gathered
+// value for the backward pass; gathering again costs two more.
 TEST(Volumes, OfSequenceParallel) {
   for (const char* family : {"gpt", "llama"})
     for (int64_t n : {2, 4, 8}) {
@@ -306,7 +306,7 @@ TEST(Volumes, OfSequenceParallel) {
           << family << n;
       EXPECT_EQ(text(per_layer(anew, s)), each("all_gather", 6, part) + "; " + each("reduce_scatter", 4, part))
           << family << n;
-      // The same at both ends: the embedding's output, its gradient, the head's input and that of its gradient.
+      // The same at both ends: the embedding's output and its gradient, the head's input and its gradient.
       const std::string norm = std::string(family) == "gpt" ? "layer_norm" : "rms_norm";
       const std::string ends = fmt::format(
           "forward embedding reduce_scatter {0:.0f}; backward {1} all_gather {0:.0f}; backward head_grad.0 "
@@ -315,13 +315,13 @@ TEST(Volumes, OfSequenceParallel) {
       double statistics = 0;
       EXPECT_EQ(outside_layers(kept, s, part, statistics), ends) << family << n;
       EXPECT_EQ(outside_layers(anew, s, part, statistics), ends) << family << n;
-      // For the loss, the logarithms of sums of every rank, gathered to be joined, of which those of the own tokens
-      // stay, and the labels' logits; for the head's gradient, those logarithms and the gradients of both.
+      // For the loss, all ranks' log-sums, gathered and combined for the local tokens, and the labels' logits; for the
+      // head's gradient, those log-sums and the gradients of both.
       EXPECT_EQ(statistics, sizes_of(s).tokens * ((ranks - 1) + 3 * (1 - 1 / ranks))) << n;
     }
 }
 
-// Two gathers of keys and values in each pass, one where they are kept, and a reduce-scatter of each gradient.
+// Two gathers of keys and values in each pass, one if they are kept, and a reduce-scatter of each gradient.
 TEST(Volumes, OfGatheredKeys) {
   for (int64_t n : {2, 4}) {
     config::Settings s = model_of("gpt-even");
@@ -334,8 +334,8 @@ TEST(Volumes, OfGatheredKeys) {
   }
 }
 
-// Keys and values make n-1 hops in each pass; their gradients make n, so that they end where they began. A hop is a
-// rank's part.
+// Keys and values make n-1 hops in each pass; their gradients make n and return to their rank. A hop sends a rank's
+// part.
 TEST(Volumes, OfARing) {
   for (int64_t n : {2, 4}) {
     config::Settings s = model_of("gpt-even");
@@ -346,7 +346,7 @@ TEST(Volumes, OfARing) {
   }
 }
 
-// Query, key, value and output change from tokens to heads or back, and so do their gradients.
+// Query, key, value and output are exchanged between tokens and heads, and so are their gradients.
 TEST(Volumes, OfUlysses) {
   for (int64_t n : {2, 4, 8}) {
     const config::Settings s = model_of("gpt-even");
@@ -356,7 +356,7 @@ TEST(Volumes, OfUlysses) {
   }
 }
 
-// Units of a batch are reduced one by one in every stage, so that they can be added in one order.
+// Units of a batch are reduced individually in every stage, so they can be added in a fixed order.
 TEST(Volumes, OfReproducibleUnits) {
   config::Settings s = model_of("llama-even");
   const std::vector<ParameterGroup> groups = parameter_groups(s);
@@ -367,7 +367,7 @@ TEST(Volumes, OfReproducibleUnits) {
   s.train.reproducible = 8;
   for (int64_t zero : {0, 1, 2, 3}) {
     const Program p = lowered(s, fmt::format("data=2 zero={}", zero), 4);
-    // Loss and tokens are summed unit by unit, too.
+    // Loss and tokens are summed per unit, too.
     const double rest = scalars(groups, zero, 2) + 32 * (m - 1);
     EXPECT_NEAR(sent(p, any) * 2 - rest, volumes[zero], 1e-3) << zero;
   }

@@ -1,4 +1,4 @@
-// Whatever takes over two seconds tells how far it is, fits a terminal of 80 columns, and ends within a second of
+// Anything that takes over two seconds shows progress, fits a terminal of 80 columns, and ends within a second of
 // Ctrl-C.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ class Waits : public ::testing::Test {
     EXPECT_EQ(run_kintsugi(folder.path(), "prepare text.txt --tokenizer bytes --output corpus").code, 0);
   }
 
-  // Waits for a line that begins with the time of day and has `words`, then for an end within a second of a signal.
+  // Waits for a line that starts with the time of day and contains `words`, then sends a signal and requires an exit
+  // within a second.
   Ended expect_line(const std::string& arguments, const std::string& words, const std::string& seen = "") {
     Process process(folder.path(), arguments);
     const std::regex line("(^|\n)[0-9]{2}:[0-9]{2}:[0-9]{2} " + words + "[^\n]*\n");
@@ -53,7 +54,7 @@ class Waits : public ::testing::Test {
     return ended;
   }
 
-  // All that the command writes to a terminal of 80 columns.
+  // Everything that the command writes to a terminal of 80 columns.
   std::string on_a_terminal(const std::string& arguments) const {
     int terminal = -1;
     struct winsize size = {};
@@ -75,7 +76,7 @@ class Waits : public ::testing::Test {
     return text;
   }
 
-  // What stood on the terminal's lines, one after another.
+  // The successive lines of the terminal.
   static std::vector<std::string> drawn(const std::string& text) {
     std::vector<std::string> lines(1);
     for (size_t i = 0; i < text.size(); ++i) {
@@ -128,7 +129,7 @@ TEST_F(Waits, Evaluating) {
   EXPECT_EQ(ended.signal, SIGINT);
 }
 
-// A run that is stopped within a long validation saves, and goes on from there.
+// A run stopped during a long validation saves, and continues from there.
 TEST_F(Waits, ValidatingWithinTraining) {
   const std::string sets =
       "train run.toml --set model.embed=128 model.layers=4 train.steps=50 train.evaluate_every=1 "
@@ -170,9 +171,9 @@ TEST_F(Waits, AStepThatIsFinishedAfterASignal) {
   EXPECT_NE(ended.out.find("stopped after step 2 (signal)"), std::string::npos) << ended.out;
 }
 
-// Nothing is cut at 80 columns, and what moves is told: the loss, the rate of learning, the time that is left.
+// Nothing is cut at 80 columns, and progress shows the loss, the learning rate and the remaining time.
 TEST_F(Waits, ATerminalOf80Columns) {
-  // Steps slow enough that some time passes between two validations on a fast machine too.
+  // Steps slow enough to leave time between two validations on a fast machine too.
   const std::string text = on_a_terminal(
       "train run.toml --set model.embed=128 model.layers=4 train.steps=20000 train.stop_after_minutes=0.05 "
       "train.evaluate_every=100");
@@ -192,7 +193,7 @@ TEST_F(Waits, ATerminalOf80Columns) {
   EXPECT_EQ(text.find("FLOP/s"), std::string::npos) << "the first to be left out";
 }
 
-// Piped, every line has its time, and nothing is left out.
+// In a pipe, every line has a timestamp, and nothing is left out.
 TEST_F(Waits, InAPipe) {
   const Ended ended = run_kintsugi(folder.path(), "train run.toml");
   EXPECT_EQ(ended.code, 0) << ended.err;

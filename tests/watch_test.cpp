@@ -57,7 +57,7 @@ class InTerminal {
   InTerminal(const InTerminal&) = delete;
   InTerminal& operator=(const InTerminal&) = delete;
 
-  // Reads until `text` has been written, or a minute is over.
+  // Reads until `text` has been written, or for a minute.
   bool shows(const std::string& text) {
     const auto begin = Clock::now();
     while (seconds_since(begin) < 60) {
@@ -73,7 +73,7 @@ class InTerminal {
     size.ws_col = columns;
     ::ioctl(terminal_, TIOCSWINSZ, &size);
   }
-  // The exit status, at the end of the process.
+  // The exit status when the process ends.
   int wait() {
     int status = 0;
     while (::waitpid(pid_, &status, WNOHANG) == 0) read();
@@ -186,7 +186,7 @@ TEST_F(Watch, BeforeTheFirstStepAndWhenTheFolderGoes) {
   EXPECT_TRUE(terminal.shows("its folder is gone"));
 }
 
-// What `train` says of its end.
+// The end as reported by `train`.
 TEST_F(Watch, WhyARunEnded) {
   std::ofstream text(folder / "text.txt");
   for (int i = 0; i < 400; ++i) text << "Line " << i * i % 97 << " of a text that a model can learn.\n";
@@ -219,7 +219,7 @@ TEST_F(Watch, WhyARunEnded) {
   EXPECT_NE(base::read_file(folder / "bad/report.html").find("<td>ended with an error: [train] step "),
             std::string::npos);
 
-  // One that goes on has not ended, and one that is done is done.
+  // A running run has not ended, and a finished one is done.
   std::ofstream(folder / "small/ended.json") << "damaged";
   EXPECT_NE(first_line().find("ended.json"), std::string::npos) << first_line();
   EXPECT_EQ(run("train run.toml --set train.folder=done train.steps=2").code, 0);

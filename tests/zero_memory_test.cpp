@@ -1,6 +1,6 @@
-// Memory of model states on a rank against Rajbhandari et al. 2020, figure 1: weights, gradients and optimizer state,
-// divided by the number of ranks as far as a stage divides them, and what is gathered for a while. Programs are
-// lowered; nothing is allocated.
+// Memory of model states on a rank compared with Rajbhandari et al. 2020, figure 1: weights, gradients and optimizer
+// state, divided by the number of ranks according to the stage, and temporarily gathered buffers. Programs are
+// compiled; nothing is allocated.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ int64_t held(const Program& p, program::StateKind kind) {
   return bytes;
 }
 
-// Bytes per parameter: fp32 has AdamW's two moments; bf16 has master weights beside them, and fp32 gradients.
+// Bytes per parameter: fp32 has AdamW's two moments; bf16 also has master weights, and fp32 gradients.
 struct Cost {
   program::StateKind kind;
   int64_t fp32, bf16;
@@ -78,11 +78,11 @@ TEST_P(States, FollowFigure1) {
       figure += static_cast<double>(bytes * psi) / static_cast<double>(divided);
       all += bytes * stored / divided;
     }
-    // The region holds nothing else but the numbers of a run, each on a boundary of its own.
+    // The region contains nothing else but the scalars of a run, each aligned separately.
     for (const program::StateInfo& state : p.states)
       if (state.kind == program::StateKind::statistic) aligned += p.alignment();
     EXPECT_EQ(p.state_bytes, all + aligned) << "zero=" << zero;
-    // Of one micro-batch, gradients persist no more.
+    // With one micro-batch, gradients are not states.
     EXPECT_EQ(of_one.state_bytes, all + aligned - held(p, program::StateKind::gradient)) << "zero=" << zero;
     fmt::print("{} {} data={} zero={}: {:.0f} bytes of figure 1, {:.0f} of padding ({:.2f}%)\n", model, dtype, n, zero,
                figure, static_cast<double>(all) - figure, 100 * (static_cast<double>(all) / figure - 1));
@@ -96,10 +96,9 @@ INSTANTIATE_TEST_SUITE_P(Gpt2, States,
                          testing::Combine(testing::Values("gpt-2"), testing::Values("fp32", "bf16"),
                                           testing::Values(2, 4, 8, 64)));
 
-// The peak of a step of GPT-2 124M, 4 x 256 in bf16: by the end of the backward pass all gradients are there and no
-// activations, and on the way each layer's gradients take the places of its activations. So what is needed beside
-// states and gradients is less than the activations of two layers; it was those of all layers, and the head's
-// workspace.
+// The peak of a step of GPT-2 124M, 4 x 256 in bf16: at the end of the backward pass all gradients are live and no
+// activations, and each layer's gradients take the memory of its activations. The arena beyond states and gradients is
+// less than the activations of two layers; it used to hold those of all layers and the head's workspace.
 TEST(OneMicroBatch, GradientsTakeThePlacesOfActivations) {
   config::Settings s = gpt2();
   s.train.dtype = "bf16";
@@ -118,7 +117,7 @@ TEST(OneMicroBatch, GradientsTakeThePlacesOfActivations) {
     EXPECT_LE(lowered(s, layout).bytes(), lowered(s, layout, 2).bytes()) << layout;
 }
 
-// The instructions of a step as they run, all micro-batches.
+// The instructions of a step in execution order, over all micro-batches.
 std::vector<const Instruction*> expanded(const Program& p) {
   std::vector<const Instruction*> line;
   for (const program::Call& call : p.list(program::Step::train).calls)
@@ -126,15 +125,15 @@ std::vector<const Instruction*> expanded(const Program& p) {
   return line;
 }
 
-// What of a layer's weights or gradients is whole for a while: a buffer of the arena, from where it is first written to
-// where it is last used, each time that it is.
+// Temporarily whole weights or gradients of a layer: an arena buffer, from its first write to its last use, for each
+// occurrence.
 struct Whole {
   BufferId buffer;
   int layer;
   size_t begin, end;
 };
 
-// Weights that are gathered, by default; or gradients that are reduced to what a rank keeps.
+// By default gathered weights; or gradients before their reduction to a rank's shard.
 std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   const std::vector<const Instruction*> line = expanded(p);
   const auto region = [&](BufferId b) { return p.buffer(p.root(b)).region; };
@@ -151,7 +150,7 @@ std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
     for (const auto* list : {&i.ins, &i.outs})
       for (BufferId b : *list) {
         const BufferId root = p.root(b);
-        // A gather starts a new one; so does a buffer for gradients that was not touched in the last body.
+        // A gather starts a new one; so does a gradient buffer that the last body did not use.
         const bool begins = gathers ? list == &i.outs : gradient_buffers.contains(root) && !now.contains(root);
         if (begins) {
           now[root] = all.size();
@@ -183,7 +182,7 @@ Most most_at_once(const Program& p, const std::vector<Whole>& all) {
   return most;
 }
 
-// The largest sum of two neighbouring layers, of fp32 on 2 ranks.
+// The largest sum of two adjacent layers, for fp32 on 2 ranks.
 int64_t largest_neighbours(const config::Settings& s, bool where_used) {
   std::map<int, int64_t> of_layer;
   for (const ParameterGroup& g : parameter_groups(s)) {
@@ -198,7 +197,7 @@ int64_t largest_neighbours(const config::Settings& s, bool where_used) {
 
 }  // namespace
 
-// While a layer computes, the next one's weights travel: two layers' are there at one time, and no more.
+// The next layer's weights are gathered while a layer computes: at most two layers' are live.
 TEST(GatheredWeights, OfTwoLayersAtMost) {
   for (const char* model : {"gpt", "llama", "gpt-2"}) {
     config::Settings s = model_of(model, "fp32");
@@ -212,8 +211,8 @@ TEST(GatheredWeights, OfTwoLayersAtMost) {
   }
 }
 
-// A layer's gradients travel while the next one's are made. Those of a tied table wait for its other use, at the other
-// end.
+// A layer's gradients are reduced while the next one's are computed. Those of a tied table wait for its other use, at
+// the other end.
 TEST(WholeGradients, OfTwoLayersAtMost) {
   for (int64_t zero : {2, 3}) {
     const config::Settings s = model_of("llama", "fp32");
@@ -234,7 +233,7 @@ TEST(WholeGradients, OfTwoLayersAtMost) {
   }
 }
 
-// The planned arena: that of plain data parallel, and what is whole for a while.
+// The planned arena: that of plain data parallelism, and the temporarily whole buffers.
 TEST(Arena, OfZero3) {
   for (const char* model : {"gpt", "llama", "gpt-2"}) {
     const config::Settings s = model_of(model, "fp32");

@@ -1,5 +1,5 @@
-// Products by cuBLASLt on the emulated device, with the stand-in: each call keeps the rules of the library, and what is
-// computed is as without it.
+// Matmuls by cuBLASLt on the emulated device, with the stand-in: each call obeys the library's rules, and results equal
+// those without it.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,14 +32,14 @@ void enqueue(void* stream, void (*work)(void*), void* context) {
   device::emulate::enqueue(*static_cast<device::Stream*>(stream), [=] { work(context); });
 }
 
-// Multiplications that were asked for, and those that the library did, by all ranks, which are threads.
+// Requested matmuls, and those done by the library, over all ranks, which are threads.
 std::atomic<double> asked = 0, taken = 0;
 
 bool counted_gemm(const gpu_emulated::Gemm& g, device::Stream& stream) {
   const bool done = gpu_emulated::cublaslt_gemm(g, stream);
   const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) *
                           static_cast<double>(g.products());
-  // Without the epilogue it is asked for again.
+  // Without the epilogue it is requested again.
   asked += done || !g.epilogue ? products : 0;
   taken += done ? products : 0;
   return done;
@@ -59,7 +59,7 @@ Standin& standin() {
   return *found;
 }
 
-// Around every test of this program, those of the kernels too.
+// Wraps every test of this program, including those of the kernels.
 class WithTheStandin : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     standin().calls.clear();
@@ -118,7 +118,7 @@ TEST_P(CublasLt, Trains) {
 
   const std::vector<Call>& calls = standin().calls;
   EXPECT_GT(calls.size(), 0u);
-  // The library does all of it, but for biases of another type than their result.
+  // The library does all of it, except biases of another dtype than the result.
   EXPECT_GT(taken, (refuses ? 0.1 : dtype == "fp32" ? 0.999 : 0.9) * asked);
   for (size_t i = 0; i < calls.size(); ++i) {
     EXPECT_EQ(calls[i].workspace_bytes > 0, calls[i].workspace != nullptr);
@@ -127,7 +127,7 @@ TEST_P(CublasLt, Trains) {
   }
 }
 
-// Algorithms are chosen when programs are bound: no step asks for one, nor does evaluation.
+// Algorithms are selected when programs are bound: no step or evaluation requests one.
 TEST_P(CublasLt, ChoosesAlgorithmsOnceForAll) {
   const config::Settings s = settings_of(GetParam());
   if (GetParam().refuses) standin().refuses = odd;
@@ -155,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "tensor=2", false, 80}, Case{"gpt", "fp32", "recompute=full", false, 40},
                     Case{"gpt", "bf16", "sequence=32"}, Case{"gpt", "fp32", "sequence=32 data=2 zero=2"}));
 
-// GELU is the library's where it has the form, and where the rows of what it is of begin at multiples of 8 elements.
+// GELU is fused into the library's matmul where supported, and if the rows of its operand start at multiples of 8
+// elements.
 TEST(CublasLtProducts, DoGelu) {
   struct Expected {
     std::string activation;
@@ -183,8 +184,8 @@ TEST(CublasLtProducts, DoGelu) {
   }
 }
 
-// Products of fp64 are the library's, with a bias too, and all of them in fp64: TF32 is not for them. An activation is
-// not asked for; the product alone is.
+// fp64 matmuls use the library, with biases too, in full fp64: TF32 does not apply. An activation is not fused; only
+// the matmul is.
 TEST(CublasLtProducts, InFp64) {
   constexpr int kFp64 = 1;  // CUDA_R_64F
   using kernels::test::device_under_test;
@@ -236,8 +237,8 @@ TEST(CublasLtProducts, InFp64) {
       }
 }
 
-// The same product with biases that are aligned differently: an algorithm that was chosen for one may need what the
-// other has not.
+// The same matmul with differently aligned biases: an algorithm selected for one may require alignment that the other
+// lacks.
 TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {
   using kernels::test::device_under_test;
   constexpr int64_t kSize = 16;
@@ -260,7 +261,7 @@ TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {
   EXPECT_EQ(standin().calls.size(), 3u);
 }
 
-// Of two processes that choose at one time, both take what stands first in the file.
+// If two processes select concurrently, both use the first entry of the file.
 TEST(CublasLtAlgorithms, AreThoseOfTheFirst) {
   const TemporaryFolder folder;
   kernels::AlgorithmFile one(folder.path() / "products"), other(folder.path() / "products");
@@ -284,8 +285,8 @@ gpu_emulated::Gemm square(int64_t size, std::byte* memory) {
           .c_step = size};
 }
 
-// A program with the file. What was measured when a product was bound is taken from then on; what a product that was
-// not bound takes is the library's first, and is not kept.
+// A program with the file. Measured selections made when binding are reused; for other matmuls the library's first
+// algorithm is used and not stored.
 TEST(CublasLtAlgorithms, AreMeasured) {
   using kernels::test::device_under_test;
   const auto ranks = [](const std::vector<Call>& calls) {
@@ -321,7 +322,7 @@ TEST(CublasLtAlgorithms, AreMeasured) {
   }
 }
 
-// A kernel that hangs does not take the run with it in silence.
+// A kernel that hangs ends the run with an error.
 TEST(CublasLtAlgorithms, ThatHang) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const TemporaryFolder folder;
@@ -340,7 +341,7 @@ TEST(CublasLtAlgorithms, ThatHang) {
   ::setenv("KINTSUGI_PRODUCTS", "off", 1);
 }
 
-// A program with the file, which says how many algorithms it asked for.
+// A program with the file, which reports the number of algorithms that it requested.
 TEST(CublasLtAlgorithms, AreKeptInAFile) {
   using kernels::test::device_under_test;
   if (std::getenv("KINTSUGI_TEST_REQUESTS") != nullptr) {  // the program below
@@ -373,7 +374,7 @@ TEST(CublasLtAlgorithms, AreKeptInAFile) {
                        "16 16 0, 0 bytes = "))
       << kept;
   EXPECT_EQ(asks_for(0), 0);
-  // What is damaged, or of another library, is chosen anew.
+  // Entries that are damaged, or of another library version, are selected again.
   std::string damaged = kept;
   damaged[damaged.find(" = ") + 4] = 'x';
   base::write_file_atomically(file, damaged);
@@ -384,7 +385,7 @@ TEST(CublasLtAlgorithms, AreKeptInAFile) {
   EXPECT_EQ(asks_for(1), 0);
 }
 
-// That the stand-in sees what it should.
+// The stand-in detects violations.
 TEST(CublasLtStandin, SeesABrokenRule) {
   using kernels::test::device_under_test;
   const auto memory = device_under_test().allocate(1 << 16);
@@ -406,7 +407,7 @@ TEST(CublasLtStandin, SeesABrokenRule) {
 }  // namespace
 }  // namespace kintsugi::tests::cublaslt_test
 
-// The third that the library names is the fastest, the second and the fourth take as long.
+// The third algorithm is the fastest; the second and fourth are equally slow.
 float kintsugi::tests::cublaslt::measured_milliseconds() {
   return cublaslt_test::standin().measured.back().rank == 2 ? 0.01f : 0.02f;
 }

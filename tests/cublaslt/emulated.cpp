@@ -1,8 +1,8 @@
-// The calls of cuBLASLt, compiled for the emulated device: their handle of a stream is the stream.
+// The calls of cuBLASLt, compiled for the emulated device: a stream's handle is the stream.
 #define dim3 cuda_dim3
 #include <cublasLt.h>
 #undef dim3
-// The emulation has these words too.
+// The emulation defines these names too.
 #undef __global__
 #undef __device__
 #undef __host__
@@ -35,7 +35,7 @@ extern "C" cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 9;
   return cudaSuccess;
 }
-// A stream and a clock for measurements. Nothing is computed in this stream: the stand-in knows it.
+// A stream and a clock for measurements. Nothing is computed in this stream; the stand-in recognizes it.
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = reinterpret_cast<cudaStream_t>(&kintsugi::tests::cublaslt::measuring_stream);
   return cudaSuccess;

@@ -1,4 +1,4 @@
-// What is said of a card that fails.
+// Messages about a GPU that fails.
 #include "kintsugi/device/cuda/failures.h"
 
 #include <gtest/gtest.h>

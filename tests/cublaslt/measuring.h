@@ -1,4 +1,4 @@
-// The clock of the emulated device that products are measured with (emulated.cpp).
+// The emulated device's clock for matmul measurements (emulated.cpp).
 #pragma once
 
 namespace kintsugi::tests::cublaslt {

@@ -47,7 +47,7 @@ struct Product {
   bool fp64() const { return compute == CUBLAS_COMPUTE_64F; }
 };
 
-// What the unit takes of an element of fp32: 10 bits of its fraction.
+// TF32 keeps 10 bits of an fp32 fraction.
 float as_taken(const Product& p, float x) {
   if (!p.tf32()) return x;
   const auto bits = std::bit_cast<uint32_t>(x);
@@ -60,7 +60,7 @@ struct Preference {
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
-// What an algorithm holds of the request that it answered.
+// An algorithm keeps the request that it was returned for.
 struct Algorithm {
   static constexpr uint64_t kMark = 0x6b696e7473756769;
   uint64_t mark;
@@ -93,7 +93,7 @@ const T& as(const void* handle) {
   return *static_cast<const T*>(handle);
 }
 
-// The value of an attribute; false if it is given with another size.
+// The value of an attribute; false if it was set with another size.
 template <typename T>
 bool take(T& value, const void* from, size_t bytes) {
   if (bytes != sizeof(T)) return false;
@@ -122,12 +122,12 @@ struct Sizes {
   int64_t m = 0, n = 0, k = 0;
 };
 
-// The first rule that the three matrices break, or "".
+// The first violated rule of the three matrices, or "".
 std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matrix& c, Sizes& sizes) {
   const bool ta = p.first == CUBLAS_OP_T, tb = p.second == CUBLAS_OP_T;
   sizes = {static_cast<int64_t>(ta ? a.columns : a.rows), static_cast<int64_t>(tb ? b.rows : b.columns),
            static_cast<int64_t>(ta ? a.rows : a.columns)};
-  // The library's table of types: of fp64 all is fp64, and of the rest nothing is.
+  // The library's table of types: fp64 only with fp64.
   if (p.fp64() != (a.type == CUDA_R_64F) || p.fp64() != (p.scale == CUDA_R_64F))
     return "sums and factors of fp64, and of nothing else, must be fp64";
   if (!p.fp64() && ((p.compute != CUBLAS_COMPUTE_32F && !p.tf32()) || p.scale != CUDA_R_32F))
@@ -181,8 +181,8 @@ float gelu_slope(float x) {
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 0.134145f * x * x);
 }
 
-// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * added[i + j * step] + bias[i]; GELU of
-// that, which is kept in aux if there is one, or that times the slope of GELU at aux.
+// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * added[i + j * step] + bias[i]; then GELU,
+// with its input stored in aux if given, or times the derivative of GELU at aux.
 struct Work {
   Product product;
   Matrix a, b, c;
@@ -350,7 +350,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return taken ? CUBLAS_STATUS_SUCCESS : broken(fmt::format("preference {}, in {} bytes", int(what), bytes));
 }
 
-// Four algorithms, of which the first is not possible after all.
+// Four algorithms, the first of which turns out to be unsupported.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                                               cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
@@ -366,7 +366,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   for (const uint32_t alignment : wanted.alignment)
     if (alignment == 0 || alignment > 16 || (alignment & (alignment - 1)) != 0)
       return broken(fmt::format("an alignment of {} bytes", alignment));
-  // Sums that are added in no fixed order would not give the same bits again.
+  // Sums without a fixed order would not be reproducible.
   if ((wanted.reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) return broken("sums without an order are allowed");
   if (standin().refuses != nullptr && standin().refuses(sizes.m, sizes.n, sizes.k)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Algorithm algorithm = {.mark = Algorithm::kMark,
@@ -471,7 +471,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                   .algorithm = algorithm.request,
                   .rank = algorithm.rank});
   if (measures) return CUBLAS_STATUS_SUCCESS;
-  // Kept to the end: a captured call is done again and again.
+  // Kept until the end: a captured call is replayed.
   standin().enqueue(stream, run, work.release());
   return CUBLAS_STATUS_SUCCESS;
 }

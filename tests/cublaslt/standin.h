@@ -1,6 +1,6 @@
-// A stand-in of NVIDIA's cuBLASLt for tests: a shared library with the names that Kintsugi calls. It checks each call
-// against the rules of the real one, keeps what it was asked, and computes products by plain loops, enqueued where the
-// caller's stream is.
+// A stand-in of NVIDIA's cuBLASLt for tests: a shared library with the functions that Kintsugi calls. It checks each
+// call against the rules of the real one, records requests, and computes matmuls by plain loops, enqueued in the
+// caller's stream.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::tests::cublaslt {
 
-// A product as the library sees it: all matrices by columns.
+// A matmul from the library's view: all matrices are column-major.
 struct Call {
   int64_t m = 0, n = 0, k = 0;
   int64_t first_step = 0, second_step = 0, result_step = 0;  // leading dimensions
@@ -28,7 +28,7 @@ struct Call {
 };
 
 struct Standin {
-  // Enqueues work(context) in a stream. Must be set before the first product.
+  // Enqueues work(context) in a stream. Must be set before the first matmul.
   void (*enqueue)(void* stream, void (*work)(void*), void* context) = nullptr;
   bool (*refuses)(int64_t m, int64_t n, int64_t k) = nullptr;  // products for which it has no algorithm; null: none
   const void* measuring = nullptr;                             // a stream in which nothing is computed
@@ -39,5 +39,5 @@ struct Standin {
 
 }  // namespace kintsugi::tests::cublaslt
 
-// The only name that the real library has not.
+// The only name that the real library lacks.
 extern "C" kintsugi::tests::cublaslt::Standin* kintsugi_cublaslt_standin();

@@ -1,5 +1,5 @@
-// Cards that cannot be used, and cards that fail: one line that says what it is and what helps, and exit code 1. The
-// module has a stand-in of NVIDIA's runtime.
+// GPUs that cannot be used and GPUs that fail: one line with cause and remedy, and exit code 1. The module uses a
+// stand-in of NVIDIA's runtime.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class Cuda : public testing::Test {
   std::string toml = files.toml();
 };
 
-// All that is looked up in the module by a name is in it, by that name.
+// Everything looked up by name in the module exists under that name.
 TEST_F(Cuda, TheModuleHasWhatIsAskedFor) {
   void* const module = ::dlopen(KINTSUGI_MODULE, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(module, nullptr) << ::dlerror();
@@ -69,7 +69,7 @@ TEST_F(Cuda, NoModule) {
   EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
 }
 
-// A run that may choose takes the processor. Where a card is there, it says why.
+// With device = "auto" the run falls back to the CPU, and says why if a GPU is present.
 TEST_F(Cuda, ARunThatMayChoose) {
   const auto said = [&](const std::string& wrong) {
     std::filesystem::remove_all(files.folder("run"));
@@ -85,7 +85,7 @@ TEST_F(Cuda, ARunThatMayChoose) {
   }
 }
 
-// What is measured of products is kept in a file, or the run does not begin.
+// Measured selections of matmuls are stored in a file, or the run does not start.
 TEST_F(Cuda, NoFileForProducts) {
   const std::string folder = files.file(".").string();
   for (const auto& [path, says] : {std::pair<std::string, std::string>{folder, " is not a file"},
@@ -99,8 +99,8 @@ TEST_F(Cuda, NoFileForProducts) {
   }
 }
 
-// Another process holds the memory: seen before the start. What the driver does not give after all: when a program is
-// bound. No step allocates.
+// Another process holds the memory: detected before the start. Allocation failures: when a program is bound. Steps do
+// not allocate.
 TEST_F(Cuda, TooLittleMemory) {
   expect_line(
       "free=1000",
@@ -121,7 +121,7 @@ TEST_F(Cuda, FewerCardsThanRanks) {
   EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
 }
 
-// The list says why, and is no error.
+// The list gives the reason, and is not an error.
 TEST_F(Cuda, TheListOfDevices) {
   const auto said = [&](const std::string& wrong) {
     const Ended e = run_kintsugi(
@@ -135,7 +135,7 @@ TEST_F(Cuda, TheListOfDevices) {
   EXPECT_NE(said("major=7").find("is of generation 7.0"), std::string::npos) << said("major=7");
 }
 
-// Xid errors, as CUDA tells them, at the beginning and in some wait of a step.
+// Xid errors as reported by CUDA, at the start and during a wait of a step.
 TEST_F(Cuda, ACardThatFails) {
   for (const int after : {0, 2, 3}) {
     const auto fails = [&](int error) { return fmt::format("fails={} after={}", error, after); };

@@ -26,7 +26,7 @@ int64_t word(std::string_view name, int64_t otherwise) {
 
 constexpr int64_t kMemory = int64_t{8} << 30;
 
-// Of what waits.
+// Waiting operations.
 cudaError_t done() {
   static int64_t left = word("after", 0);
   return left-- > 0 ? cudaSuccess : static_cast<cudaError_t>(word("fails", cudaSuccess));

@@ -1,5 +1,5 @@
-// Attention by cuDNN on the emulated device, with the stand-in: each graph keeps the rules of the library, and what is
-// computed is as without it.
+// Attention by cuDNN on the emulated device, with the stand-in: each graph obeys the library's rules, and results equal
+// those without it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ Standin& standin() {
   return *found;
 }
 
-// Calls that were asked for, and those that the library did, by all ranks, which are threads.
+// Requested calls, and those done by the library, over all ranks, which are threads.
 std::atomic<int64_t> asked = 0, taken = 0;
 
 bool counted(const kernels::LibraryAttention& a, device::Stream& stream) {
@@ -50,7 +50,7 @@ bool counted(const kernels::LibraryAttention& a, device::Stream& stream) {
   return done;
 }
 
-// Around every test of this program, those of the kernels too.
+// Wraps every test of this program, including those of the kernels.
 class WithTheStandin : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     standin().calls.clear();
@@ -104,13 +104,13 @@ TEST_P(Cudnn, Trains) {
     EXPECT_NE(call.stream, nullptr);
     EXPECT_NE(call.workspace, nullptr);
     EXPECT_EQ(call.products, call.tensors.size() == 5 ? 2 : 5);
-    // Heads lie side by side, positions behind them; what is kept of rows is in fp32.
+    // Heads are adjacent, then positions; row statistics are fp32.
     for (const cudnn::Tensor& tensor : call.tensors)
       EXPECT_TRUE(tensor.sizes[3] == 1 || tensor.strides[3] == 1 || tensor.strides[2] == 1) << tensor.name;
   }
 }
 
-// Graphs are made when programs are bound: no step makes one.
+// Graphs are built when programs are bound, never in a step.
 TEST_P(Cudnn, PlansOnceForAll) {
   const config::Settings s = settings_of(GetParam());
   train::LayoutRun run(s);
@@ -122,7 +122,7 @@ TEST_P(Cudnn, PlansOnceForAll) {
   EXPECT_EQ(standin().plans, bound);
 }
 
-// A gradient whose scores do not fit at once is made by several calls, of samples or heads.
+// A gradient whose scores exceed the workspace is computed in several calls, over samples or heads.
 TEST(CudnnShares, OfSamplesAndHeads) {
   using namespace kernels::test::attention_cases;
   const kernels::test::attention_cases::Case c = {"several", 4, 136, 136, 3, 2, 16};
@@ -146,14 +146,14 @@ TEST(CudnnShares, OfSamplesAndHeads) {
       } else {
         check_gradient(c, tensor::DType::bf16, true, {});
       }
-      // With warps of 32 and 64; operands that do not begin at multiples of 16 bytes are for our own kernels.
+      // With warps of 32 and 64; operands not aligned to 16 bytes use our own kernels.
       EXPECT_EQ(standin().calls.size(), static_cast<size_t>(2 * calls)) << most;
     }
   }
   kernels::most_library_scores = whole;
 }
 
-// Gradients that are made side by side: from each row of one to the next are all three.
+// Gradients in one buffer: the row stride covers all three.
 TEST(CudnnStrides, OfGradientsSideBySide) {
   const config::Settings s = settings_of({"gpt", "bf16", "sequence=32"});
   train::LayoutRun run(s);
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama", "bf16", "pipe=2 data=2"}, Case{"gpt", "bf16", "pipe=2 schedule=zero_bubble"},
                     Case{"gpt", "bf16", "sequence=32"}, Case{"gpt", "fp16", "sequence=32 tensor=2"}));
 
-// What a library has no way for, or that would need more memory than it is given, is done by our own kernels.
+// What a library does not support, or that exceeds the workspace limit, uses our own kernels.
 TEST(CudnnRefuses, AndOurOwnTrain) {
   const config::Settings s = settings_of({"gpt", "bf16", ""});
   const train::RandomSamples samples(s);

@@ -1,4 +1,4 @@
-// Names of CUDA's runtime that the frontend of cuDNN has in it, and does not call for attention.
+// CUDA runtime functions that cuDNN's frontend references but does not call for attention.
 #include <cstdlib>
 #define NOT_HERE(name)    \
   extern "C" int name() { \

@@ -16,7 +16,7 @@
 namespace kintsugi::tests::cudnn {
 namespace {
 
-// A descriptor of any kind: what was set, by name.
+// A descriptor of any kind: its attributes, by name.
 struct Descriptor {
   cudnnBackendDescriptorType_t kind;
   std::map<int, std::vector<std::byte>> set;
@@ -114,7 +114,7 @@ void store_number(void* data, tensor::DType dtype, int64_t at, double x) {
   if (dtype == tensor::DType::f16) static_cast<tensor::f16*>(data)[at] = tensor::f16(narrow);
 }
 
-// The attributes that are operands of an operation, and its results; all but attention as a whole have one.
+// The attributes that are operands or results of an operation; every operation except fused attention has one result.
 struct Operands {
   std::vector<int> ins, outs;
 };
@@ -140,7 +140,7 @@ std::optional<Operands> operands_of(const Descriptor& operation) {
   }
 }
 
-// The numbers of a tensor, one row behind the other.
+// The numbers of a tensor, row by row.
 struct Values {
   std::vector<int64_t> sizes;
   std::vector<double> at;
@@ -163,7 +163,7 @@ void each(const std::vector<int64_t>& sizes, const F& f) {
     }
   }
 }
-// The element that stands for `at` where a dim of one is every element of it, and of heads one is several neighbours.
+// The element at `at`, where a dim of size 1 is broadcast, and one head is shared by several adjacent ones.
 double read(const Values& x, const std::vector<int64_t>& at, const std::vector<int64_t>& sizes) {
   int64_t place = 0;
   for (size_t d = 0; d < at.size(); ++d) {
@@ -233,7 +233,7 @@ Values reduce(const Values& x, const std::vector<int64_t>& sizes, int operation)
   return y;
 }
 
-// One call: the graph, and where its tensors are.
+// One call: the graph and the addresses of its tensors.
 struct Work {
   std::shared_ptr<const std::vector<const Descriptor*>> operations;
   std::map<int64_t, void*> memory;
@@ -268,7 +268,7 @@ void store(const Work& work, const Descriptor& tensor, const Values& x) {
   });
 }
 
-// The same numbers in memory, seen with other strides.
+// A strided view of the same memory.
 Values reshape(const Values& x, const std::vector<int64_t>& from, const std::vector<int64_t>& sizes,
                const std::vector<int64_t>& to) {
   std::map<int64_t, double> memory;
@@ -284,7 +284,7 @@ Values reshape(const Values& x, const std::vector<int64_t>& from, const std::vec
   return y;
 }
 
-// Attention without a mask, as one operation: o, and the logarithms of the sums.
+// Fused attention without a mask: o, and the log-sums.
 std::pair<Values, Values> attend(const Values& q, const Values& k, const Values& v, double scale) {
   const std::vector<int64_t> of_scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
   Values turned = {{k.sizes[0], k.sizes[1], k.sizes[3], k.sizes[2]}, {}};
@@ -349,7 +349,7 @@ void compute(const Work& work) {
   }
 }
 
-// The rules of a graph; empty: it keeps them.
+// Checks the rules of a graph; empty if it obeys them.
 std::string broken_rule(const Descriptor& graph) {
   std::map<int64_t, bool> is_made;
   const auto& operations = graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
@@ -379,7 +379,7 @@ std::string broken_rule(const Descriptor& graph) {
   return "";
 }
 
-// Bytes that a graph works in: where the gradient of q is made in one order, those of all scores are kept in 16 bits.
+// Workspace bytes of a graph: with a deterministic gradient of q, all scores are kept in 16 bits.
 int64_t needs(const Descriptor& graph) {
   int64_t products = 0, most = 0;
   for (const Descriptor* operation : graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
@@ -395,7 +395,7 @@ const Descriptor& graph_of(const Descriptor& plan) {
   return *config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
-// Stands for a handle.
+// Represents a handle.
 struct Handle {
   cudaStream_t stream = nullptr;
 };
@@ -439,7 +439,7 @@ cudnnStatus_t execute(Handle& handle, const Descriptor& plan, const Descriptor& 
   }
   for (auto& [name, tensor] : tensors) call.tensors.push_back(std::move(tensor));
   standin().calls.push_back(std::move(call));
-  // A captured step does the same work again and again: it is kept to the end.
+  // Kept until the end: a captured step is replayed.
   standin().enqueue(
       handle.stream, [](void* context) { compute(*static_cast<const Work*>(context)); }, work.release());
   return CUDNN_STATUS_SUCCESS;
@@ -478,7 +478,7 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
   *stream = reinterpret_cast<Handle*>(handle)->stream;
   return CUDNN_STATUS_SUCCESS;
 }
-// Descriptors are kept to the end: work that was enqueued reads them.
+// Descriptors are kept until the end: enqueued work reads them.
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t* made) {
   *made = new Descriptor{.kind = kind, .set = {}, .parts = {}};
   return CUDNN_STATUS_SUCCESS;
@@ -511,7 +511,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   standin().plans += d.kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
   return CUDNN_STATUS_SUCCESS;
 }
-// There is one engine for each graph. What is a number and is not known here is 0; lists are empty.
+// One engine per graph. Unknown numeric attributes are 0; lists are empty.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
   Descriptor& d = of(descriptor);

@@ -1,6 +1,6 @@
-// A stand-in of NVIDIA's cuDNN for tests: a shared library with the names that Kintsugi calls. It keeps the descriptors
-// that it is given, checks graphs against the rules of the real one, and computes them operation by operation in fp64,
-// enqueued where the caller's stream is.
+// A stand-in of NVIDIA's cuDNN for tests: a shared library with the functions that Kintsugi calls. It stores
+// descriptors, checks graphs against the rules of the real one, and computes them operation by operation in fp64,
+// enqueued in the caller's stream.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::tests::cudnn {
 
-// What a graph is given and what it makes: of [batch heads seq width].
+// Operands and results of a graph: [batch heads seq width].
 struct Tensor {
   int64_t name = 0;
   std::vector<int64_t> sizes, strides;
@@ -36,5 +36,5 @@ struct Standin {
 
 }  // namespace kintsugi::tests::cudnn
 
-// The only name that the real library has not.
+// The only name that the real library lacks.
 extern "C" kintsugi::tests::cudnn::Standin* kintsugi_cudnn_standin();

@@ -55,7 +55,7 @@ void write(const fs::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
-// What was accepted must be read back from what we write of it.
+// Accepted input must be readable after we write it.
 template <typename F>
 void read_back(std::string_view what, F&& f) {
   try {
@@ -190,7 +190,7 @@ void make_tokenizer(const std::string& kind, int sample) {
 void make_bpe(int sample) {
   make_tokenizer("bpe:300", sample);
   if (sample == 0) return;
-  // As other programs write it.
+  // As written by other programs.
   std::string json = base::read_file("tokenizer.json");
   const auto replace = [&](std::string_view from, std::string_view to) {
     const size_t at = json.find(from);
@@ -213,7 +213,7 @@ void make_chars(int sample) {
   make_tokenizer("chars", sample);
 }
 
-// A tokenizer.json as Hugging Face's library writes it.
+// A tokenizer.json as written by Hugging Face's library.
 void make_golden(std::string_view name) {
   for (const auto& golden : text::kGoldens)
     if (golden.name == name) return write("tokenizer.json", golden.json);
@@ -236,7 +236,7 @@ void make_sentencepiece(int sample) {
   write("tokenizer.model", sample == 0 ? text::small_sentencepiece(2, true) : text::small_sentencepiece(1, false));
 }
 
-// GPT-2's two files, of what bpe has learned.
+// GPT-2's two files, from a trained bpe.
 void make_pair(const char* vocabulary, const char* merges, int sample) {
   make_tokenizer("bpe:300", sample);
   const std::string json = base::read_file("tokenizer.json");
@@ -275,7 +275,7 @@ void make_indexed_safetensors(int sample) {
   fs::rename("model.safetensors", "part-1.safetensors");
 }
 
-// The trained model as a Hugging Face folder, here.
+// The trained model as a Hugging Face folder.
 void make_hugging_face(int sample) {
   make_run(sample);
   exchange::export_folder({.model = kStep, .folder = "folder", .dtype = {}});
@@ -435,7 +435,7 @@ void read_profile() {
 
 // --- checksums
 
-// The hexadecimal digits behind a key, if they are there.
+// The hexadecimal digits after a key, if present.
 void set_hex(std::string& json, std::string_view key, uint64_t value) {
   const std::string quoted = fmt::format("\"{}\": \"", key);
   const size_t at = json.find(quoted);
@@ -457,7 +457,7 @@ void fix_index() {
   write(folder / checkpoint::kIndexChecksumFile, checkpoint::checksum_text(checkpoint::checksum_of(text)) + "\n");
 }
 
-// What precedes the data, as far as the file has it.
+// What precedes the data, as far as the file contains it.
 std::string_view head_of(std::string_view file) {
   uint64_t length = 0;
   if (file.size() < sizeof length) return file;
@@ -465,7 +465,7 @@ std::string_view head_of(std::string_view file) {
   return length < file.size() - sizeof length ? file.substr(0, sizeof length + length) : file;
 }
 
-// The index then says of all files what they are; of damaged pieces too, if the file can be opened.
+// Updates the index for all files, including damaged pieces if the file can be opened.
 void fix_checkpoint() {
   const fs::path folder = kStep;
   checkpoint::Index index;

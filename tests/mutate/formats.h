@@ -1,4 +1,4 @@
-// The formats that are read. A new one is a row of the table in formats.cpp.
+// The formats to read. A new one is a row of the table in formats.cpp.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct MutatedFile {
   Content content = Content::text;
 };
 
-// All functions are called with the folder of the sample as the working directory, and name files within it, so that a
-// result does not depend on where that folder is.
+// All functions run with the sample's folder as the working directory and use relative names, so results do not depend
+// on where that folder is.
 struct Format {
   std::string_view name;
   void (*make)(int sample);  // a small valid sample, 0 or 1: they differ

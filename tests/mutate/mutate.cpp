@@ -61,14 +61,14 @@ void write_all(const fs::path& folder, const Files& files) {
   }
 }
 
-// Why an error is not as it should be; "" if it is.
+// Why an error is not acceptable; "" if it is.
 std::string bad_line(std::string_view text) {
   if (text.find('\n') != text.npos) return fmt::format("an error of several lines: {}", text);
   if (text.size() > kLongestLine) return fmt::format("an error of {} bytes: {}", text.size(), text);
   return "";
 }
 
-// Two samples of a format in folders of their own, and their damage.
+// Two samples of a format in separate folders, and their mutations.
 class Mutator {
  public:
   Mutator(const Format& format, const fs::path& folder) : format_(format) {
@@ -108,7 +108,7 @@ class Mutator {
   }
 
  private:
-  // By a mutation, or by what fixes checksums, which are in the same folder.
+  // By a mutation, or by the update of checksums in the same folder.
   bool may_change(const std::string& path) const {
     return std::any_of(format_.files.begin(), format_.files.end(), [&](const MutatedFile& file) {
       return file.path == path ||
@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
       std::cerr << "there is no format " << name << "; see --list\n";
       return 1;
     }
-  // Saving syncs files, which takes no time there.
+  // Saving syncs files, which is free here.
   if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 0);
   if (!options.keep.empty()) options.keep = std::filesystem::absolute(options.keep);
   return run(options);

@@ -64,7 +64,7 @@ Range some_range(const std::string& content, Random& random) {
   return {begin, std::min(content.size(), begin + 1 + random.below(most))};
 }
 
-// The first run of characters of this kind at or after a place, around the end if need be.
+// The first run of characters of this kind at or after a position, wrapping around.
 template <typename F>
 std::optional<Range> find_run(const std::string& content, Random& random, F&& is) {
   const size_t from = random.below(content.size());
@@ -78,7 +78,7 @@ std::optional<Range> find_run(const std::string& content, Random& random, F&& is
   return std::nullopt;
 }
 
-// The JSON or TOML value that begins here, without a check of what is in it.
+// The JSON or TOML value that starts here, without validating its content.
 Range value_at(const std::string& content, size_t begin) {
   size_t end = begin;
   int depth = 0;
@@ -187,7 +187,7 @@ void replace_by_value(std::string& content, Input in) {
   if (to && from) replace(content, *to, content.substr(from->begin, from->size()));
 }
 
-// A member of an object, or a line, is there twice.
+// Duplicates a member of an object, or a line.
 void repeat_key(std::string& content, Input in) {
   const size_t from = in.random.below(content.size());
   const size_t colon = content.find("\":", from);

@@ -1,4 +1,4 @@
-// Damage to the content of a file.
+// Mutations of a file's content.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace kintsugi::tests {
 namespace {
 
 constexpr double kMostSeconds = 10;  // of processor time, for a seed
-// In pauses of the process that supervises, so that the time in which both are stopped does not count.
+// Excludes pauses of the supervising process, so that time in which both are stopped does not count.
 constexpr int kMostPauses = 120'000;
 constexpr std::chrono::milliseconds kPause{1};
 constexpr int kBroken = 3;  // exit code where it is not the library that failed
@@ -30,7 +30,7 @@ constexpr bool kLimitsMemory = false;
 constexpr bool kLimitsMemory = true;
 #endif
 
-// Shared with the process that judges.
+// Shared with the judging process.
 struct Board {
   std::atomic<uint64_t> done;   // seeds
   std::atomic<double> since;    // processor time when the present one began
@@ -40,7 +40,7 @@ struct Board {
   char what[4096];
 };
 
-// 0 where there is no such process.
+// 0 if there is no such process.
 double seconds_of(clockid_t clock) {
   timespec time = {};
   if (::clock_gettime(clock, &time) != 0) return 0;

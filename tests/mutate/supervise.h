@@ -1,4 +1,4 @@
-// Runs what may crash, hang or take all memory in a process of its own, which is started again after that.
+// Runs code that may crash, hang or exhaust memory in a separate process, which is restarted after that.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Counts {
 
 using Judge = std::function<Verdict(uint64_t seed)>;
 
-// Judges `count` seeds from `first` on. `start` makes the judge, in the new process. `report` is called in this one for
-// each finding: what the judge found, what it threw, or that it crashed, took more than 10 seconds of processor time or
-// two minutes for a seed, or was killed for its memory (4 GiB, where no sanitizer needs more).
+// Judges `count` seeds from `first` on. `start` creates the judge in the new process. `report` is called in this
+// process for each finding: returned or thrown by the judge, a crash, more than 10 seconds of CPU time or two minutes
+// for a seed, or a kill for its memory (4 GiB, unless a sanitizer needs more).
 Counts supervise(uint64_t first, uint64_t count, const std::function<Judge()>& start,
                  const std::function<void(uint64_t seed, std::string_view what)>& report);
 

@@ -1,5 +1,5 @@
-// Ranks that exchange by NCCL on the emulated device, with the stand-in: what is computed is as on one rank, and the
-// library is called alike by all members.
+// Ranks that communicate by NCCL on the emulated device, with the stand-in: results equal those of one rank, and all
+// members call the library alike.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -51,9 +51,9 @@ Standin& standin() {
   return *found;
 }
 
-// What is never launched if a device starts what is enqueued for all its communicators in that order: each when those
-// before it have started, and those of its communicator have ended. A collective holds the device until it ends, as it
-// may where it takes all of it; a message does not.
+// Finds operations that never start if a device starts the operations of all its communicators in enqueue order: each
+// after those before it have started, and those of its communicator have ended. A collective blocks the device until it
+// ends, as it may if it occupies all of it; a message does not.
 size_t never_launched() {
   struct Rank {
     size_t next = 0;
@@ -87,7 +87,7 @@ size_t never_launched() {
   return left;
 }
 
-// Around every test of this program, those of comm too.
+// Wraps every test of this program, including those of comm.
 class WithTheStandin : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     standin().broken.clear();
@@ -102,7 +102,7 @@ class WithTheStandin : public testing::EmptyTestEventListener {
       EXPECT_EQ(never_launched(), 0u);
     }
     EXPECT_EQ(standin().broken, std::vector<std::string>{});
-    // What goes through the host's memory needs no group of the library.
+    // Groups through host memory need no NCCL communicator.
     if (std::string_view(test.name()).find("ThroughTheHost") == std::string_view::npos) {
       EXPECT_GT(standin().groups, 0);
     }
@@ -128,8 +128,8 @@ TEST_P(Nccl, Trains) {
   EXPECT_EQ(never_launched(), 0u);
 }
 
-// The first step is enqueued, the second captured, and the third launched as it was; a value that is looked at is of
-// steps that are enqueued, all of them.
+// The first step is enqueued, the second captured, and the third replayed; with inspected values all steps are
+// enqueued.
 TEST_P(Nccl, StepsThatAreCapturedHaveTheSameBits) {
   const config::Settings s = settings_of(GetParam());
   const auto losses = [&](bool looks) {
@@ -149,7 +149,7 @@ TEST_P(Nccl, StepsThatAreCapturedHaveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Nccl, testing::ValuesIn(device_layouts()));
 
-// Sums in the order of ranks: the bits are those of the processor's own groups.
+// Sums in rank order: the bits equal those of CPU groups.
 TEST(NcclInRankOrder, ReductionsHaveTheBitsOfOneThread) {
   for (const int ranks : {2, 3, 4}) {
     const auto said = comm::on_devices(
@@ -169,7 +169,7 @@ TEST(NcclInRankOrder, ReductionsHaveTheBitsOfOneThread) {
   }
 }
 
-// What they take lies where the plan says: nothing else is allocated.
+// Their memory is part of the plan: nothing else is allocated.
 TEST(NcclInRankOrder, TheMemoryIsThatOfThePlan) {
   using device::emulate::allocated;
   for (const DeviceLayout& l : device_layouts()) {
@@ -191,7 +191,7 @@ TEST(NcclInRankOrder, TheMemoryIsThatOfThePlan) {
   }
 }
 
-// A device that stands still while all have enqueued their part: a rank that looks at it says so.
+// A device that stops making progress after all have enqueued: a rank that waits reports it.
 TEST(NcclErrors, ADeviceThatStandsStillIsNamed) {
   const auto device = device::open_device("emulated");
   const auto said = comm::on_ranks(2, [&](comm::World& world) {
@@ -212,7 +212,7 @@ TEST(NcclErrors, ADeviceThatStandsStillIsNamed) {
   EXPECT_NE((said[0] + said[1]).find("the device does not come"), std::string::npos);
 }
 
-// Of a step that is launched as one, too.
+// Also of a captured step.
 TEST(NcclErrors, ACapturedStepThatStandsStillIsNamed) {
   const auto device = device::open_device("emulated");
   const auto memory = device->allocate(16);
@@ -246,8 +246,8 @@ TEST(NcclErrors, ACapturedStepThatStandsStillIsNamed) {
                               "launched; NCCL_DEBUG=WARN in the environment makes NCCL say more");
 }
 
-// By the library's version and that of CUDA which the driver knows: whether it starts operations of several groups as
-// they were enqueued, which messages between stages need.
+// Depending on the versions of the library and of the driver's CUDA: whether operations of several groups start in
+// enqueue order, which messages between stages need.
 TEST(NcclVersions, DecideHowRanksExchange) {
   using comm::DeviceWay;
   using comm::nccl_or_host;
@@ -281,7 +281,7 @@ TEST(NcclVersions, DecideHowRanksExchange) {
   }
 }
 
-// The library says with which CUDA it was built in a text that no function gives.
+// The CUDA version that the library was built with is only in a text within it.
 TEST(NcclVersions, OfTheStandin) {
   standin();
   const comm::nccl::Library* const library = comm::nccl::library();
@@ -290,7 +290,7 @@ TEST(NcclVersions, OfTheStandin) {
   EXPECT_EQ(library->cuda, 12090);
 }
 
-// An error between the devices is seen by whoever looks, and ends the group.
+// An error between devices is seen by every waiting rank, and ends the group.
 TEST(NcclErrors, AreSeenInAnyWait) {
   const auto said = comm::on_devices(2, [](comm::World& world) {
     const auto group = world.group(comm::cases::all_ranks(2));
@@ -320,7 +320,7 @@ TEST(NcclErrors, WhatWasNotWaitedForIsEnded) {
   EXPECT_EQ(standin().aborted, 1);
 }
 
-// Of several groups none is ended before the others: the device may be busy with any of them.
+// With several groups, none is aborted before the others: the device may be busy with any of them.
 TEST(NcclErrors, AllGroupsAreEndedAtOnce) {
   const auto device = device::open_device("emulated");
   const auto said = comm::on_ranks(2, [&](comm::World& world) {
@@ -354,7 +354,7 @@ TEST(NcclStandin, SeesTwoOrdersOfTwoGroups) {
   EXPECT_EQ(never_launched(), 4u);
 }
 
-// A message that is held back by one before it, and a peer that waits for what comes behind it.
+// A message blocked by an earlier one, and a peer that waits for a later one.
 TEST(NcclStandin, SeesAMessageThatIsHeldBack) {
   for (const bool crossed : {false, true}) {
     standin().order.clear();
@@ -378,7 +378,7 @@ TEST(NcclStandin, SeesAMessageThatIsHeldBack) {
   }
 }
 
-// That the stand-in sees what it should.
+// The stand-in detects violations.
 TEST(NcclStandin, SeesCallsThatDoNotMatch) {
   const auto said = comm::on_devices(2, [](comm::World& world) {
     const auto group = world.group(comm::cases::all_ranks(2));

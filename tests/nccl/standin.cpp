@@ -37,7 +37,7 @@ struct Call {
   }
 };
 
-// What one rank has enqueued at one time: a collective, or what stands between ncclGroupStart and ncclGroupEnd.
+// What one rank enqueued as a unit: a collective, or the calls between ncclGroupStart and ncclGroupEnd.
 struct Launch {
   int rank = 0;
   bool entered = false;  // the stream has come to it
@@ -46,7 +46,7 @@ struct Launch {
   std::vector<size_t> places;  // in each
 };
 
-// A collective, or a message: who takes part, each with a call.
+// A collective, or a message: the participants, each with a call.
 struct Meeting {
   std::deque<std::atomic<Launch*>> launches;  // by member; of a message: from, to. Null: has not enqueued it
   std::vector<char> joined;
@@ -92,7 +92,7 @@ std::map<uint64_t, std::shared_ptr<Group>>& groups() {
   return all;
 }
 
-// What this thread has called since ncclGroupStart.
+// This thread's calls since ncclGroupStart.
 struct Pending {
   int depth = 0;
   struct Item {
@@ -142,7 +142,7 @@ void for_type(int type, const F& f) {
   }
 }
 
-// The reduction of `count` elements from element `from` on, the last rank first.
+// Reduces `count` elements from element `from` on, the last rank first.
 std::vector<std::byte> reduced(const Meeting& m, size_t from, size_t count) {
   const Call& c = m.calls[0];
   std::vector<std::byte> all(count * bytes_of(c.type));
@@ -210,8 +210,8 @@ void perform(const Meeting& m) {
   }
 }
 
-// A stream has come to what its rank launched: then the others that take part come to theirs too, and it is done.
-// Throws what not_yet() throws while one of them has not called.
+// A stream reached an operation of its rank: waits for the other participants, then performs it. Throws what not_yet()
+// throws while one of them has not called.
 void enter(Launch& launch) {
   if (launch.entered) return;
   launch.entered = true;
@@ -232,7 +232,7 @@ void enter(Launch& launch) {
   }
 }
 
-// Requires the lock. The meeting that this call joins, at the place of the caller.
+// Requires the lock. The meeting that this call joins, at the caller's place.
 ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
   Group& g = *comm.group;
   size_t place = static_cast<size_t>(comm.rank);
@@ -268,7 +268,7 @@ ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
   return ncclSuccess;
 }
 
-// The first message between two ranks: both are connected by then, so the call returns when the other has called too.
+// The first message between two ranks connects both, so the call returns after the other rank has called too.
 ncclResult_t connect(const std::vector<Pending::Item>& items) {
   std::unique_lock lock(mutex());
   for (const auto& [comm, stream, call] : items)
@@ -283,7 +283,7 @@ ncclResult_t connect(const std::vector<Pending::Item>& items) {
   return ncclSuccess;
 }
 
-// What stands together is enqueued in the stream.
+// Enqueues a unit in the stream.
 ncclResult_t launch_once(const std::vector<Pending::Item>& items, void* stream) {
   Launch* launch = nullptr;
   {
@@ -364,7 +364,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-// Returns when all ranks have called it, as the real one.
+// Returns when all ranks have called it, like the real one.
 ncclResult_t ncclCommInitRank(ncclComm_t* made, int ranks, ncclUniqueId id, int rank) {
   std::unique_lock lock(mutex());
   uint64_t number = 0;

@@ -1,6 +1,6 @@
-// A stand-in of NVIDIA's NCCL for tests: a shared library with the names that Kintsugi calls, for ranks that are
+// A stand-in of NVIDIA's NCCL for tests: a shared library with the functions that Kintsugi calls, for ranks that are
 // threads of one process with an emulated device. It checks that members call alike and in the same order, and moves
-// and adds what was asked for, but in another order than that of the ranks, as the real one may.
+// and adds as requested, but in another order than that of the ranks, as the real one may.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::tests::nccl {
 
-// What a thread launched at one time: a call, or those of a group.
+// What a thread launched as a unit: a call, or those of a group.
 struct Launched {
   struct Part {
     const void* meeting = nullptr;  // the same for all members
@@ -24,9 +24,9 @@ struct Launched {
 };
 
 struct Standin {
-  // Calls f with the stream, or if that is captured, at each launch with the one in its place.
+  // Calls f with the stream, or if that is being captured, at each launch with the actual one.
   void (*at_each_launch)(void* stream, const std::function<void(void*)>& f) = nullptr;
-  // Enqueues work in a stream; and makes what does all that is enqueued there so far.
+  // Enqueues work in a stream; and runs all work enqueued there so far.
   void (*enqueue)(void* stream, std::function<void()> work) = nullptr;
   std::function<void()> (*all_until_here)(void* stream) = nullptr;
   void (*not_yet)() = nullptr;  // throws, so that the work is tried again
@@ -38,5 +38,5 @@ struct Standin {
 
 }  // namespace kintsugi::tests::nccl
 
-// The only name that the real library has not.
+// The only name that the real library lacks.
 extern "C" kintsugi::tests::nccl::Standin* kintsugi_nccl_standin();

@@ -1,6 +1,6 @@
-// A library to preload: allocations by `new` fail from the N-th of main() on, M of them (KINTSUGI_FAIL_NEW=N:M), and
-// how many there were is written at the end to the file that KINTSUGI_COUNT_NEW names. Those of C, which libraries
-// make, do not fail: some end the process then. For glibc.
+// A library to preload: the Nth `new` of main() and the following M - 1 fail (KINTSUGI_FAIL_NEW=N:M); the number of
+// calls is written at exit to the file KINTSUGI_COUNT_NEW. malloc calls of libraries do not fail, since some end the
+// process then. For glibc.
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -20,7 +20,7 @@ std::atomic<bool> armed{false};
 std::atomic<long> allocations{0};
 long first = 0, end = 0;
 
-// Code of the program, from its first byte.
+// The program's code, from its first byte.
 struct Code {
   unsigned long begin = 0, bytes = 0;
 };
@@ -36,8 +36,8 @@ void read_exempt() {
   std::fclose(file);
 }
 
-// Whether a library asks that ends the process where it gets nothing, in functions that may not throw: toml++ (kintsugi
-// asks for some memory before it is called), folders' entries of libstdc++, and what is exempt.
+// Whether the caller is a library that aborts on failure in noexcept functions: toml++ (kintsugi allocates before
+// calling it), directory entries of libstdc++, and exempt ones.
 bool cannot_fail() {
   void* stack[32];
   const int depth = ::backtrace(stack, 32);

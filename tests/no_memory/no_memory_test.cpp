@@ -1,5 +1,5 @@
-// Each command, with allocations that fail: it ends as it would with all of them, or in one line with exit code 1. More
-// places: --gtest_repeat=100.
+// Each command, with failing allocations: it succeeds, or ends with one line and exit code 1. More places:
+// --gtest_repeat=100.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ evaluate_every = 2
 [checkpoint]
 every = 2
 )");
-    // The destructor of a value of the JSON library takes memory.
+    // The destructor of a JSON library value allocates.
     const std::string list = fmt::format("nm -S '{}' | sed -nE '/nlohmann.*(json_value7destroy|D[012]Ev$)/p' > '{}'",
                                          kintsugi_command(), (folder / "json").string());
     ASSERT_EQ(std::system(list.c_str()), 0);
