@@ -20,7 +20,7 @@ TEST(Error, IsOneLineWhateverNamesItHolds) {
   EXPECT_TRUE(message.ends_with("aé\"; " + std::string(196, 'b'))) << message;
 }
 
-// Several sentences, none of them long, are whole.
+// A message of several short sentences is kept whole.
 TEST(Error, ListsAreWhole) {
   std::string list = "no";
   for (int i = 0; i < 8; ++i) list += "; " + std::string(90, 'x');

@@ -30,7 +30,7 @@ std::string text_of(size_t size) {
   return text;
 }
 
-// Sizes around those of blocks and buffers, in spans of other sizes.
+// Sizes around those of blocks and buffers, written in spans of other sizes.
 TEST_P(FileWriterTest, WritesWhatItIsGiven) {
   constexpr size_t kBuffer = 2 << 20;
   for (const size_t size : {size_t{0}, size_t{1}, kBuffer - 1, kBuffer, kBuffer + 1, 7 * kBuffer, 9 * kBuffer + 4097}) {
@@ -44,7 +44,7 @@ TEST_P(FileWriterTest, WritesWhatItIsGiven) {
   }
 }
 
-// As a disk that is full: the error names the file and comes with a later write, or when the file is closed.
+// Like a full disk: the error names the file, on a later write or on close.
 TEST_P(FileWriterTest, SaysThatThereIsNoPlace) {
   rlimit old = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);

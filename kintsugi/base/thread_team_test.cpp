@@ -44,7 +44,7 @@ TEST(ThreadTeam, AnErrorComesOutAndTheTeamLivesOn) {
   EXPECT_EQ(calls, 2);
 }
 
-// A thread that does not begin in time does not hold the others up: the caller makes its call.
+// A thread that does not start in time does not delay the others: the caller runs its share.
 TEST(ThreadTeam, TheCallerMakesCallsThatAreNotBegun) {
   ThreadTeam team(3);
   std::atomic<int> calls{0};
@@ -63,7 +63,7 @@ TEST(ThreadTeam, TheCallerMakesCallsThatAreNotBegun) {
   EXPECT_TRUE(blocked);  // calls of no length end before sleeping threads wake up
 }
 
-// The balance belongs to the team: teams that one thread calls in turn do not forget what they have learned.
+// The balance belongs to the team: teams used alternately by one thread keep what they have learned.
 TEST(ThreadTeam, TeamsBalanceByThemselves) {
   TeamBalance slow, even;
   TeamBalance::Clock::time_point now{};
@@ -75,7 +75,8 @@ TEST(ThreadTeam, TeamsBalanceByThemselves) {
   EXPECT_FALSE(even.alone(now));
 }
 
-// Another program has the core of one thread: its share takes long there, and the caller does it, once as before.
+// Another program occupies the core of one thread: its share is slow there, and the caller runs it, each share exactly
+// once.
 TEST(ThreadTeam, TheCallerWorksAloneBesideABusyProgram) {
   using Clock = std::chrono::steady_clock;
   ThreadTeam team(2);
@@ -95,11 +96,11 @@ TEST(ThreadTeam, TheCallerWorksAloneBesideABusyProgram) {
     ASSERT_EQ(calls[1], 1);
     alone += elsewhere ? 0 : 1;
   }
-  // Rounds with the slow thread take 2 ms, those without it next to nothing.
+  // Rounds that wait for the slow thread take 2 ms, the others almost nothing.
   EXPECT_GT(alone, 10 * (rounds - alone)) << rounds;
 }
 
-// A thread that takes as long as the caller is worth waiting for.
+// A thread as fast as the caller is worth waiting for.
 TEST(ThreadTeam, AnEvenTeamStaysTogether) {
   ThreadTeam team(2);
   const auto caller = std::this_thread::get_id();

@@ -10,7 +10,7 @@
 namespace kintsugi::base {
 namespace {
 
-// Time in which a process stands still is not time that it waits.
+// Time in which the process is stopped does not count as waiting.
 TEST(Patience, WaitsOnlyWhileItRuns) {
   Patience patience(std::chrono::milliseconds(800));
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // it should be asked more often
@@ -22,7 +22,7 @@ TEST(Patience, WaitsOnlyWhileItRuns) {
   EXPECT_TRUE(patience.is_long());
 }
 
-// Longer than the limit in all, but never at once.
+// Longer than the limit in total, but never contiguously.
 TEST(Watchdog, LetsEndWhatIsInTime) {
   Watchdog watchdog("base", 0, "nothing", "", std::chrono::milliseconds(1500));
   for (int turn = 0; turn < 3; ++turn) {

@@ -85,8 +85,8 @@ TEST_F(WriteOutput, FollowsLinks) {
 
 TEST_F(WriteOutput, LeavesDevices) {
   const fs::path null = folder / "null", full = folder / "full";
-  // Only root makes devices, and not in every container; the others of the system cannot be replaced by who is not
-  // root.
+  // Only root can create devices, and not in every container; without root, the system's other devices cannot be
+  // replaced.
   if (::mknod(null.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0 ||
       ::mknod(full.c_str(), S_IFCHR | 0666, makedev(1, 7)) != 0)
     GTEST_SKIP() << "no right to make a device";

@@ -56,7 +56,7 @@ TEST(DescribeMachine, SharesTheMachineAmongItsRanks) {
   EXPECT_EQ(describe_machine({.ranks = 1, .threads = 2}, cores).device.peak.at(tensor::DType::f32), 20e9);
 }
 
-// A product that was faster than the peak raises it: bounds of the search are by the peak.
+// A matmul faster than the peak raises it: the search's bounds use the peak.
 TEST(DescribeMachine, NoProductIsFasterThanItsPeak) {
   simulate::Cluster c = describe_machine({.ranks = 1, .threads = 1}, {{1, 10e9, 10e9, 10e9}});
   const simulate::ProductSize size = {.rows = 100, .columns = 100, .depth = 1000};

@@ -1,4 +1,4 @@
-// The measured kernels of a run: all that its programs have, so that its simulation estimates none.
+// The measured kernels of a run cover its programs, so its simulation estimates none.
 #include "kintsugi/calibrate/measure_kernels.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST_P(MeasuresKernels, OfEachInstruction) {
           EXPECT_GT(found->seconds, 0);
           EXPECT_LT(found->seconds, 1);
         }
-  // What was measured is a cluster, and the step on it takes at least its kernels.
+  // The measurements form a cluster, and the step on it takes at least its kernels' time.
   const simulate::Cluster read = simulate::parse_cluster(to_toml(cluster), "c.toml");
   const simulate::Simulated r = simulate::simulate(programs, read, simulate::softwares()[0]);
   EXPECT_GE(r.seconds, r.stages[0].kernels[0]);

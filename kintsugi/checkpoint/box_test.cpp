@@ -7,7 +7,7 @@
 namespace kintsugi::checkpoint::box_test {
 namespace {
 
-// Index in the whole tensor of an element of a box.
+// The index in the whole tensor of an element of a box.
 int64_t global_index(const tensor::Shape& shape, const Box& box, int64_t flat) {
   int64_t index = 0;
   for (size_t d = shape.rank(); d-- > 0;) {

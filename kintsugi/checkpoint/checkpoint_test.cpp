@@ -1,4 +1,4 @@
-// Writing and reading together: any layout into any other.
+// Writing and reading combined: from any layout into any other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ int64_t below(std::mt19937& random, int64_t n) {
   return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
 }
 
-// A random partition of a box: cut along random dims, then each box's flat elements cut into ranges.
+// A random partition of a box: split along random dims, then each box's flat elements split into ranges.
 void cut(const Box& box, std::mt19937& random, std::vector<Part>& parts) {
   if (random() % 3 && !box.size.empty()) {
     const auto d = static_cast<size_t>(below(random, static_cast<int64_t>(box.size.size())));
@@ -61,7 +61,7 @@ void cut(const Box& box, std::mt19937& random, std::vector<Part>& parts) {
   }
 }
 
-// The elements of a part, out of those of the whole tensor.
+// The elements of a part, taken from the whole tensor.
 std::vector<float> take(const Shape& shape, const std::vector<float>& whole, const Part& part) {
   std::vector<float> list;
   for (int64_t flat = part.flat.begin; flat < part.flat.end; ++flat) {
@@ -109,7 +109,7 @@ TEST(Checkpoint, RoundTrip) {
   EXPECT_EQ(read<uint16_t>(reader, {"w", {}, Range{3, 5}}, DType::bf16, 2), (std::vector<uint16_t>{0x4040, 0x4080}));
   EXPECT_EQ(reader.at("w").kind, Kind::weight);
 
-  // Other programs find whole tensors under their names, in their shapes.
+  // Other programs find whole tensors by name, in their shapes.
   const SafetensorsFile file(folder / "rank_00000.safetensors");
   EXPECT_EQ(file.at("w").shape.size(), 2u);
   std::vector<std::string> names;

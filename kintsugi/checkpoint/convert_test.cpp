@@ -44,7 +44,7 @@ TEST(Convert, SmallTypesSurviveEveryWayRound) {
 }
 
 TEST(Convert, DoublesAreRoundedOnce) {
-  // Just above the middle of two neighbours: by way of the nearest float it would be a tie, and go to the even one.
+  // Just above the midpoint of two neighbours: through the nearest float it would be a tie, and round to even.
   EXPECT_EQ(one<uint16_t>(DType::f64, 1.0 + 0x1p-8 + 0x1p-40, DType::bf16), bf16(1.0f + 0x1p-7f).bits);
   EXPECT_EQ(one<uint16_t>(DType::f64, 1.0 + 0x1p-8, DType::bf16), bf16(1.0f).bits);
   EXPECT_EQ(one<uint16_t>(DType::f64, 1.0 + 3 * 0x1p-8 - 0x1p-40, DType::bf16), bf16(1.0f + 0x1p-7f).bits);

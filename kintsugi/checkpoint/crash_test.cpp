@@ -1,4 +1,4 @@
-// Saves that are killed, and disks that are full. The children of these tests run no other threads.
+// Killed saves, and full disks. The children of these tests run no other threads.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -31,7 +31,7 @@ void save(const fs::path& run, int64_t step, size_t bytes) {
   writer.finish({});
 }
 
-// Runs f in a child and returns what it wrote; "" where it had nothing to say.
+// Runs f in a child and returns what it wrote; "" if nothing.
 template <typename F>
 std::string in_child(const fs::path& answer, F&& f) {
   const pid_t child = ::fork();
@@ -103,7 +103,7 @@ TEST(Crash, ADiskThatIsFull) {
   const fs::path disk = scratch / "disk";
   fs::create_directory(disk);
   const std::string error = in_child(scratch / "answer", [&]() -> std::string {
-    // A mount of the child's own, which goes with it.
+    // A mount of the child, which ends with it.
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
       return "no mount";

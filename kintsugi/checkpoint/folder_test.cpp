@@ -26,7 +26,7 @@ TEST(Folder, TheNewestWholeOneIsFound) {
   EXPECT_EQ(newest_whole(scratch.path())->step, 30);
 }
 
-// A folder that the system does not open, here a link to itself, is named as that.
+// A folder that cannot be opened, here a link to itself, is reported as such.
 TEST(Folder, WhatCannotBeOpenedIsNamed) {
   ScratchFolder scratch;
   std::filesystem::create_symlink("loop", scratch / "loop");

@@ -1,4 +1,4 @@
-// Checkpoints that many ranks open and check together.
+// Checkpoints opened and checked by many ranks together.
 #include "kintsugi/checkpoint/open.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using tensor::DType;
 
 constexpr int kRanks = 3;
 
-// What f(communicator of all) returns on each rank: a step, or an error.
+// The result of f(communicator of all) on each rank: a step, or an error.
 template <typename F>
 std::vector<std::string> on_ranks(const F& f, const fs::path& scratch) {
   std::vector<std::string> texts(kRanks);
@@ -92,7 +92,7 @@ TEST(Open, TheNewestWholeOneOnAllRanks) {
   EXPECT_EQ(open(scratch / "file"), three("[checkpoint] \"file\" is a file; a checkpoint or a run's folder is needed"));
 }
 
-// Ranks 0 and 1 see another folder than rank 2, as where no file system is shared.
+// Ranks 0 and 1 see a different folder than rank 2, as without a shared file system.
 TEST(Open, RanksThatSeeOtherCheckpointsAreTold) {
   ScratchFolder scratch;
   const auto open = [&] {
@@ -115,7 +115,7 @@ TEST(Open, RanksThatSeeOtherCheckpointsAreTold) {
                           "instead of \"run0: none\"; start all ranks with one"));
 }
 
-// A run that saves and removes while others read: there is always a newest checkpoint, and one that is open stays.
+// A run saves and removes while others read: there is always a newest checkpoint, and an open one stays readable.
 TEST(Open, WhileARunSavesAndRemoves) {
   ScratchFolder scratch;
   save_small(scratch / "run", 1);

@@ -159,7 +159,7 @@ TEST(Safetensors, ErrorsOfATensor) {
   EXPECT_EQ(error_for(R"({"__metadata__":{"a":1}})"), at + "\"__metadata__.a\" is 1; it should be a text");
 }
 
-// A file that passes can be read to its last byte; any other is a UserError of one line.
+// A file that passes can be read to its last byte; any other gives a one-line UserError.
 void good_or_refused(std::string_view file, int& good) {
   const auto bytes = std::as_bytes(std::span(file.data(), file.size()));
   try {

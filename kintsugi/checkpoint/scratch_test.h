@@ -1,4 +1,4 @@
-// Shared by the tests of this folder: a temporary folder, a small checkpoint, and the text of an error.
+// Shared by the tests of this folder: a temporary folder, a small checkpoint, and error texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ inline void put(const std::filesystem::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
-// The text of the UserError that f throws, without the scratch folder's name; "" if it throws none.
+// The text of the UserError that f throws, without the scratch folder's name; "" if none.
 template <typename F>
 std::string error_of(F&& f, const std::filesystem::path& scratch = {}) {
   try {

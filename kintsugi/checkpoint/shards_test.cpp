@@ -1,4 +1,4 @@
-// The parts that ranks hold and write of states in all layouts: split, padded, zigzag, within buckets that are split.
+// The parts that ranks hold and write, for states in all layouts: split, padded, zigzag, within split buckets.
 #include "kintsugi/checkpoint/shards.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using program::Program;
 using program::StateInfo;
 using tensor::DType;
 
-// A program that is nothing but states.
+// A program with states only.
 struct States {
   explicit States(std::vector<mesh::Axis> axes) { p.mesh = mesh::Mesh(std::move(axes)); }
 
@@ -71,7 +71,7 @@ int64_t whole_index(const tensor::Shape& shape, const Box& box, int64_t flat) {
   return index;
 }
 
-// at in the buffer -> element of the whole, as shards say.
+// Position in the buffer -> element of the whole, according to shards.
 std::vector<std::pair<int64_t, int64_t>> elements(const StateInfo& s, const std::vector<Shard>& shards) {
   std::vector<std::pair<int64_t, int64_t>> list;
   for (const Shard& shard : shards) {
@@ -95,7 +95,7 @@ std::vector<std::pair<int64_t, int64_t>> elements(const Program& p, const StateI
   return list;
 }
 
-// "" if shards are what the program says, and shares hold each element once; and the bytes of each rank's shares.
+// "" if shards match the program and shares hold each element once; and the bytes of each rank's shares.
 std::string check(const States& s, std::vector<int64_t>* bytes = nullptr) {
   std::vector<const StateInfo*> states;
   std::vector<std::vector<int>> written;
@@ -137,15 +137,16 @@ TEST(Shards, PaddingSegmentsAndRanges) {
   ASSERT_EQ(vocab.size(), 1u);
   EXPECT_EQ(vocab[0].part.box, (Box{{50, 0}, {15, 3}}));
   EXPECT_EQ(vocab[0].part.flat, (Range{0, 45}));
-  // Chunks of 3 of 12 positions: the first rank has the first, and of the last 1 that is no padding.
+  // Chunks of 3 of 12 positions: the first rank has the first chunk, and the only position of the last that is not
+  // padding.
   const auto zigzag = shards_of(s.p, s.p.states[1], 0);
   ASSERT_EQ(zigzag.size(), 2u);
   EXPECT_EQ(zigzag[0].part.box, (Box{{0, 0}, {2, 3}}));
   EXPECT_EQ(zigzag[1].part.box, (Box{{0, 9}, {2, 1}}));
   EXPECT_EQ(zigzag[1].first, 3);
   EXPECT_EQ(zigzag[1].stride, (std::vector<int64_t>{6, 1}));
-  // Block [3 3] from 4 on in 16, of which rank 1 of data has from 8 on: from the second row's second. The last column
-  // of the second rank of tensor is padding.
+  // Block [3 3] from element 4 on of 16, of which data rank 1 has those from 8 on: from the second element of the
+  // second row. The last column of tensor rank 2 is padding.
   const auto bucket = shards_of(s.p, s.p.states[2], 3);
   ASSERT_EQ(bucket.size(), 1u);
   EXPECT_EQ(bucket[0].part.box, (Box{{0, 3}, {3, 2}}));

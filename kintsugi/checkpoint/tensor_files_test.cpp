@@ -57,7 +57,7 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
       open(),
       "[safetensors] \"model.safetensors.index.json\":1: \"weight_map.aaaa\" is \"/etc/passwd\"; it should be the "
       "name of a file in the same folder");
-  // A whole file is taken, as transformers takes it, whatever index lies beside it.
+  // A single file takes precedence over an index, as in transformers.
   write(scratch / "model.safetensors", "cccc");
   EXPECT_TRUE(TensorFiles(scratch.path()).has("cccc"));
   put(index, R"({"weight_map":{"aaaa":"a.safetensors","bbbb":"b.safetensors"}})");

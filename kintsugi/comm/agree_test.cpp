@@ -1,4 +1,4 @@
-// Ranks that fail, and the error that the others get.
+// Ranks that fail, and the errors of the others.
 #include "kintsugi/comm/agree.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace kintsugi::comm::agree_test {
 namespace {
 
-// What each of 3 ranks throws where `f` is done together, by rank.
+// The errors of 3 ranks that run `f` together, by rank.
 template <typename F>
 std::vector<std::string> errors(const F& f) {
   std::vector<std::string> texts(3);

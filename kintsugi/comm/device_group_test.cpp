@@ -16,7 +16,7 @@
 namespace kintsugi::comm::device_group_test {
 namespace {
 
-// Ranks that share a device see what the others ask for.
+// Ranks that share a device see each other's requests.
 TEST(OnOneDevice, CallsThatDoNotMatch) {
   const Texts said = on_devices(2, [](World& world) {
     const auto group = world.group(cases::all_ranks(2));
@@ -31,7 +31,7 @@ TEST(OnOneDevice, CallsThatDoNotMatch) {
       << said[1];
 }
 
-// What three ranks enqueue, some of it for each other, is kept by one capture, and done again at each launch.
+// The operations that three ranks enqueue, some for each other, are captured once and replayed by each launch.
 TEST(OnOneDevice, ACaptureOfAllRanks) {
   constexpr int kRanks = 3;
   const auto device = device::open_device("emulated");
@@ -67,8 +67,7 @@ TEST(OnOneDevice, ACaptureOfAllRanks) {
   EXPECT_EQ(said, Texts(kRanks));
 }
 
-// Round a ring each rank passes on what it has just asked for, or been given by a sum of all, while one of them is
-// late.
+// Around a ring, each rank forwards what it just received, directly or by a sum, while one of them is late.
 TEST(OnOneDevice, WhatIsPassedOnHasBeenReceived) {
   constexpr int kRanks = 4;
   for (const bool after_sum : {false, true}) {
@@ -93,7 +92,7 @@ TEST(OnOneDevice, WhatIsPassedOnHasBeenReceived) {
   }
 }
 
-// Of a rank for itself, so that nobody else waits meanwhile.
+// For one rank at a time, so that no other waits.
 TEST(OnOneDevice, AnOperationWaitsForTheRankUnlessItIsTold) {
   const auto device = device::open_device("emulated");
   const auto memory = device->allocate(128);

@@ -1,4 +1,4 @@
-// Starts comm_rank (mpi/ranks_test_program.cpp) under the mpirun of each MPI that has a module here.
+// Starts comm_rank (mpi/ranks_test_program.cpp) under the mpirun of each MPI with a module.
 #include "kintsugi/comm/mpi_world.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ bool is_there(const Mpi& mpi) {
          std::system(("command -v " + launcher + " >/dev/null").c_str()) == 0;
 }
 
-// Time limits of ranks: the first that is long enough for how busy the machine is.
+// Time limits: the first that is long enough for the load of the machine.
 const std::vector<std::string> kLimits = {"0.6", "3", "12"};
 
 Result run_ranks(const Mpi& mpi, int ranks, const std::string& name, const std::string& limit = "240") {
@@ -87,8 +87,8 @@ class RanksOverMpi : public ::testing::Test {
     if (!is_there(mpi)) GTEST_SKIP() << "no " << mpi.module << ", or no " << mpi.run;
   }
 
-  // A case that fails on three ranks: what ranks printed (those that are checked), and that all have ended. On a busy
-  // machine a rank may come too late to what it should be seen in: then the same with a longer time limit.
+  // A case that fails on three ranks: checks what certain ranks print, and that all end. On a busy machine a rank may
+  // be too late to be detected: then the same with a longer limit.
   void expect_failure(const std::string& name, Lines lines, const std::string& only = "012") {
     Result result;
     for (size_t i = 0; i < kLimits.size(); ++i) {
@@ -112,7 +112,7 @@ class OverMpi : public RanksOverMpi, public ::testing::WithParamInterface<Mpi> {
   OverMpi() : RanksOverMpi(GetParam()) {}
 };
 
-// For what does not depend on how an MPI ends processes.
+// For results that do not depend on how an MPI ends processes.
 class OverOneMpi : public RanksOverMpi {
  protected:
   OverOneMpi() : RanksOverMpi(is_there(kMpis[1]) ? kMpis[1] : kMpis[0]) {}
@@ -147,7 +147,7 @@ TEST_F(OverOneMpi, ARankThatDoesNotArrive) {
   expect_failure("absent", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
 }
 
-// Open MPI lets a stopped process continue before it ends it, so that it may print a line.
+// Open MPI lets a stopped process continue before it ends it, so it may print a line.
 TEST_P(OverMpi, ARankThatIsStopped) {
   expect_failure("stopped", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)}, "01");
 }
@@ -156,7 +156,7 @@ TEST_F(OverOneMpi, ARankThatIsStoppedInACollective) {
   expect_failure("stuck", {"rank 0: " + went_no_further(kLarge), "rank 1: " + went_no_further(kLarge)}, "01");
 }
 
-// It goes on when the others have given up: what it says is about itself.
+// It continues after the others have given up, and reports only about itself.
 TEST_P(OverMpi, ARankThatIsStoppedAndGoesOn) {
   expect_failure("late",
                  {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall),
@@ -181,7 +181,7 @@ TEST_P(OverMpi, AGroupThatOthersHaveLeft) {
   EXPECT_EQ(result.code, 0) << result.all;
 }
 
-// Ranks whose program says nothing when it ends, and ranks of which another never calls MPI.
+// Programs that end without a message, and ranks whose peer never calls MPI.
 TEST_P(OverMpi, NoneEndsInSilence) {
   Result result = run_ranks(mpi, 2, "unsaid", "3");
   EXPECT_NE(result.code, 0) << result.all;
@@ -197,7 +197,7 @@ TEST_P(OverMpi, NoneEndsInSilence) {
       << result.all;
 }
 
-// Either the launcher sees it first, and no rank prints anything, or time runs out.
+// Either the launcher detects it first, and no rank prints anything, or the timeout expires.
 TEST_P(OverMpi, ARankThatIsKilledInACollective) {
   const Result result = run_ranks(mpi, 3, "killed", kLimits[0]);
   EXPECT_NE(result.code, 0) << result.all;
@@ -226,8 +226,8 @@ TEST_F(OverOneMpi, AnExchangeThatOneRankDoesNotJoin) {
        "rank 2 did not"});
 }
 
-// As if each rank were on a node of its own: what is known comes from files, which only ranks write that have waited
-// too long.
+// As if each rank were on a separate node: state is exchanged through files, written only by ranks that have waited too
+// long.
 TEST_F(OverOneMpi, RanksOfSeveralNodes) {
   expect_failure("elsewhere",
                  {"rank 0: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
@@ -262,7 +262,7 @@ TEST_F(OverOneMpi, GroupsThatAreNotMade) {
       "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
   const Result result = run_ranks(mpi, 3, "groups", "3");
   EXPECT_NE(result.code, 0) << result.all;
-  // The second one may learn of it through the end of the first.
+  // The second may learn of it from the end of the first.
   for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(disagreement)) << result.all;
   EXPECT_EQ(result.lines.size(), 3u) << result.all;
 }

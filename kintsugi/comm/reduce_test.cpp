@@ -43,7 +43,7 @@ TEST(Reduce, InTheOrderOfTerms) {
   EXPECT_EQ(reduce_floats({{1e8f}, {1.0f}, {-1e8f}}, Reduction::sum), std::vector{0.0f});
 }
 
-// 256 + 1 is no bf16, but 256 + 1 + 1 is: rounded once, at the end.
+// 256 + 1 is not representable in bf16, but 256 + 1 + 1 is: rounded once, at the end.
 TEST(Reduce, RoundsOnce) {
   std::vector<tensor::bf16> a = {tensor::bf16(256.0f)}, b = {tensor::bf16(1.0f)}, out(1);
   const auto bytes = [](auto& v) { return std::as_writable_bytes(std::span(v)).data(); };
@@ -53,7 +53,7 @@ TEST(Reduce, RoundsOnce) {
   EXPECT_EQ(static_cast<float>(out[0]), 258.0f);
 }
 
-// Bypassing the caches or not, at any alignment, and writing nothing else.
+// With and without bypassing the caches, at any alignment, writing nothing else.
 TEST(Reduce, WritesWhatItShould) {
   constexpr size_t kCount = 5'003, kPad = 64;
   for (const auto dtype : cases::kDTypes) {

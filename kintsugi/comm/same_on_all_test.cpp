@@ -11,7 +11,7 @@
 namespace kintsugi::comm::same_on_all_test {
 namespace {
 
-// The result of f(group of all, rank) on three ranks that are threads, each text once.
+// The result of f(group of all, rank) on three ranks as threads, each text once.
 template <typename F>
 std::set<std::string> said(const F& f) {
   const auto worlds = thread_worlds(3, {.time_limit = std::chrono::seconds(20)});

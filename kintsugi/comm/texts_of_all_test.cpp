@@ -10,7 +10,7 @@
 namespace kintsugi::comm::texts_of_all_test {
 namespace {
 
-// Of rank r: r times its digit, so that the first is empty.
+// For rank r: its digit r times, so the first text is empty.
 std::string text_of(int rank) {
   return std::string(static_cast<size_t>(rank), static_cast<char>('0' + rank));
 }

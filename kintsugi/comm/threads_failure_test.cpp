@@ -152,8 +152,7 @@ TEST(ThreadsFail, ARankThatLeavesWhatItBegan) {
     comm->wait(comm->barrier());
     return "done";
   });
-  // Rank 0 waits for an operation that does not match what rank 1 started: it gets one error or the other, whichever
-  // is first.
+  // Rank 0 waits for an operation that does not match rank 1's: it gets one error or the other, whichever is first.
   EXPECT_TRUE(said[0] == "[comm] rank 1 ended: it left before its broadcast of 64 bytes among ranks 0 1 was done" ||
               said[0] == "[comm] internal error: rank 0 calls barrier, rank 1 broadcast of 64 bytes (root 0)")
       << said[0];

@@ -89,7 +89,7 @@ TEST(Threads, TwoAxesAtOnce) {
   }
 }
 
-// So much that it bypasses the caches.
+// Large enough to bypass the caches.
 TEST(Threads, MuchAtOnce) {
   EXPECT_EQ(on_ranks(2,
                      [](World& world) {
@@ -100,7 +100,7 @@ TEST(Threads, MuchAtOnce) {
             Texts(2));
 }
 
-// What a rank has posted is moved by whoever waits: rank 1 waits for nothing until rank 0 has its result.
+// Whoever waits performs posted operations: rank 1 waits for nothing until rank 0 has its result.
 TEST(Threads, AWaitDoesNotNeedTheWaitsOfOthers) {
   std::atomic<bool> done = false;
   EXPECT_EQ(on_ranks(2,

@@ -6,7 +6,7 @@
 namespace kintsugi::compile::fit_test {
 namespace {
 
-// The text about a rank that needs one byte more.
+// The message about a rank that needs one byte more.
 std::string limit(const std::string& per_rank, const Machine& machine, int64_t ranks) {
   config::Settings s;
   s.parallel.memory_per_rank = per_rank;

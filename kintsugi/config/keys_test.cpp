@@ -32,7 +32,7 @@ TEST(Keys, TheListIsSound) {
   EXPECT_THROW(key_index("train.nothing"), base::InternalError);
 }
 
-// Every default that is not derived is a value that a file may give.
+// Every default that is not derived is a valid value.
 TEST(Keys, DefaultsAreAllowed) {
   for (const Key& key : keys()) {
     const Value standard = key.get(Settings{});
@@ -53,7 +53,7 @@ TEST(Keys, Meant) {
   EXPECT_EQ(meant_key("model", std::string(10000, 'a')), "");
 }
 
-// If the list changes, the page must change: the failure prints what belongs there.
+// If the list changes, the page must change: the failure prints the expected text.
 TEST(Keys, ThePageIsTrue) {
   const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/configuration.md";
   const std::string text = base::read_file(page);
@@ -73,7 +73,7 @@ TEST(Keys, TheExamplesOfThePageResolve) {
   EXPECT_EQ(examples, 3);
 }
 
-// Random changes to a valid file, and random bytes: an error in one line or settings, never anything else.
+// Random changes to a valid file, and random bytes: a one-line error or settings, nothing else.
 TEST(Fuzz, NeverACrash) {
   const std::string seed_text =
       "[model]\nname = \"gpt2\" # size\nlayers = 0x2\n[data.train]\n\"a/b\" = 0.5\n'c' = 1_0\n[train]\nbetas = [0.9, "

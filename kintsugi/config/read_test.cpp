@@ -129,7 +129,7 @@ TEST(Read, Precedence) {
   EXPECT_EQ(given.origin("model.layers").text(), "run.toml:3");
   EXPECT_EQ(given.origin("model.heads").text(), "--set");
   EXPECT_EQ(given.origin("model.dropout").text(), "default");
-  // A name that --set gives has lower precedence than single numbers in the file, too.
+  // A name given by --set has lower precedence than individual sizes, even those in the file.
   const Given other = read_text(text, "run.toml", Sets{"model.name=gpt2-medium"});
   EXPECT_EQ(other.settings.model.embed, 1024);
   EXPECT_EQ(other.settings.model.layers, 3);
@@ -333,7 +333,7 @@ TEST(Read, NotToml) {
       error_in("[train]\nsteps = 1\nsteps = 2\n"),
       "[config] run.toml:3: `steps = 2` is not TOML: key-value pair: cannot redefine existing integer 'steps' (column "
       "9)");
-  // Characters that the library's own assertions do not expect.
+  // Characters that the library's assertions do not expect.
   EXPECT_EQ(
       error_in("[$]\n"),
       "[config] run.toml:1: `[$]` is not TOML: key: expected bare key starting character or string delimiter, saw '$' "

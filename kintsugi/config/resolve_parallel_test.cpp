@@ -15,7 +15,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Of a [parallel] section, on 6 cores.
+// From a [parallel] section, on 6 cores.
 Resolved resolved(const std::string& text, const Lines& sets = {}) {
   return resolve(read_text("[parallel]\n" + text, "run.toml", sets), 6);
 }
@@ -99,7 +99,7 @@ TEST(ResolveParallel, TheBatch) {
       error_in("data = 2\n", {"train.micro_batch=8"}),
       "[config] --set: train.global_batch = 8 (default) is not divisible by train.micro_batch = 8 x 2 data ranks; "
       "nearest global_batch: 16; nearest micro_batch: 4");
-  // Tensor and context ranks work on the same samples.
+  // Tensor and context ranks process the same samples.
   EXPECT_EQ(resolved("tensor = 3\ncontext = 2\n").settings.train.micro_batch, 8);
   EXPECT_EQ(data_ranks(resolved("tensor = 3\ndata = 2\n").settings), 2);
 }
@@ -148,7 +148,7 @@ TEST(ResolveParallel, MeshOrder) {
             "[config] run.toml:2: parallel.mesh_order is empty; it must be the axes, outermost first, or be left out");
 }
 
-// Of a model of 4 experts.
+// For a model of 4 experts.
 TEST(ResolveParallel, Experts) {
   const std::string model = "[model]\nfamily = \"llama\"\nexperts = 4\n";
   const Resolved r = resolved("expert = 2\ndata = 2\n" + model);
@@ -254,7 +254,7 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("tensor = 2\nsequence_parallel = true\nkeep_gathered = true\nwire = \"bf16\"\n"), "0 warnings");
 }
 
-// What a run saves is what it was, every key of it given.
+// A saved run has every key given.
 TEST(ResolveParallel, ASavedConfigurationIsNotWarnedOf) {
   for (const std::string text :
        {"", "[parallel]\ncontext = 2\n", "[parallel]\ncontext = 2\ncontext_method = \"ring\"\n",
@@ -265,7 +265,7 @@ TEST(ResolveParallel, ASavedConfigurationIsNotWarnedOf) {
     const Resolved again = resolve(read_text(to_toml(first), "config.toml"), 6);
     EXPECT_EQ(again.warnings, std::vector<std::string>{}) << text;
   }
-  // A value that would not have been derived is the user's.
+  // A value that differs from the derived one is the user's.
   EXPECT_EQ(resolve(read_text("[parallel]\ncontext_balance = \"contiguous\"\n", "run.toml"), 6).warnings.size(), 1u);
 }
 

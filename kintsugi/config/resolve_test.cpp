@@ -198,7 +198,7 @@ TEST(Resolve, Schedules) {
             "maximum"});
 }
 
-// A run that says nothing of them has a short warm-up and about twenty evaluations, which take little of its time.
+// By default a run has a short warm-up and about twenty evaluations, which take little of its time.
 TEST(Resolve, Pace) {
   const auto paced = [](const std::string& train) { return resolved("[data]\nvalidation = \"v\"\n[train]\n" + train); };
   const Resolved r = paced("");

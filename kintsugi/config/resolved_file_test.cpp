@@ -23,7 +23,7 @@ TEST(WrittenOrigins, AreThoseOfTheConfiguration) {
   EXPECT_EQ(origin("data.train"), "run.toml:4");
   EXPECT_EQ(origin("train.learning_rate"), "--set");
 
-  // A value that is not the file's has none, and neither has one that the file does not say.
+  // A value without a line in the file has no origin comment.
   Settings changed = r.settings;
   changed.train.steps = 70;
   EXPECT_EQ(written_origins(toml, changed)[static_cast<size_t>(key_index("train.steps"))], "");

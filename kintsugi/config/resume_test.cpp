@@ -73,7 +73,7 @@ TEST(ResolvedFile, LoadsWhatWasSaved) {
   const Resolved r = resolved("[model]\nname = \"llama2-7b\"\n[parallel]\nthreads = 3\n");
   base::write_file_atomically(path, to_toml(r));
   EXPECT_EQ(load_saved(path, test_catalog()).settings, r.settings);
-  // Of a build that can do more, and of one that knew fewer keys.
+  // A configuration of a newer version, and one of a version with fewer keys.
   base::write_file_atomically(path, "[train]\nglobal_batch = 2\nsteps = 5\nwarmup_steps = 7\n[parallel]\nranks = 4\n");
   EXPECT_EQ(load_saved(path, test_catalog()).settings.parallel.ranks, 4);
   EXPECT_EQ(load_saved(path, test_catalog()).settings.train.micro_batch, 1);
@@ -105,7 +105,7 @@ TEST(Resume, MayChange) {
             1500);
 }
 
-// A warm-up that was derived stays when the run gets more steps; one that is given must be as it was.
+// A derived warm-up stays when the run gets more steps; a given one must not change.
 TEST(Resume, TheWarmUpStays) {
   const Resolved saved = resolved("");
   const Resolved merged = resume_with(saved, resolved("", {"train.steps=5000"}));
@@ -115,7 +115,7 @@ TEST(Resume, TheWarmUpStays) {
 }
 
 TEST(Resume, AgainAndAgain) {
-  // A warm-up longer than the first part of the run: each part saves its configuration, and the next reads that.
+  // A warm-up longer than the first part of the run: each part saves its configuration, which the next reads.
   Resolved saved = resolved("[train]\nwarmup_steps = 20\n", {"train.steps=10"});
   for (const char* steps : {"train.steps=30", "train.steps=60"}) {
     const Resolved now = resume_with(saved, resolved("[train]\nwarmup_steps = 20\n", {steps}));
@@ -157,8 +157,7 @@ TEST(Resume, MayNotChange) {
             "256, was 512; and 4 more; a resumed run keeps these settings: set them back, or train in another folder");
 }
 
-// Data may lie elsewhere (their content is compared where they are opened), but not be more or fewer, or weigh
-// otherwise.
+// Data may be moved (contents are compared when opened), but not added, removed or weighted differently.
 TEST(Resume, DataMayMove) {
   const Resolved saved =
       resolved("[data.train]\n\"a\" = 1\n\"b\" = 3\n[data.validation]\nfirst = \"x\"\nnext = \"y\"\n");
@@ -180,7 +179,7 @@ TEST(Resume, DataMayMove) {
   EXPECT_EQ(compare_for_resume(labels, resolved("")), Words{"data.train_labels"});
 }
 
-// Checkpoints hold no gradients.
+// Checkpoints contain no gradients.
 TEST(Resume, GradientsMayAddUpInAnotherType) {
   const Resolved saved = resolved("[train]\ndtype = \"bf16\"\n");
   EXPECT_EQ(compare_for_resume(saved, resolved("", {"train.dtype=bf16", "train.gradient_dtype=bf16"})), Words{});

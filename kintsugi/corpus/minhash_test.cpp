@@ -35,7 +35,7 @@ TEST(Bands, HalfOfThePairsAtTheThresholdAreFound) {
   EXPECT_NEAR((Bands{14, 8}.probability(0.75)), 1 - std::pow(1 - std::pow(0.75, 8), 14), 1e-15);
 }
 
-// Pairs of sets of a known similarity share a band as often as the theory says.
+// Pairs of sets with a known similarity share a band at the predicted rate.
 TEST(MinHash, FindsPairsAtTheRateOfTheory) {
   const Bands bands = {14, 8};
   const MinHash hash(bands);

@@ -1,4 +1,4 @@
-// Texts that are compressed, and files that are no texts.
+// Compressed texts, and files that are not text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ PrepareOptions options_for(const TestFolder& folder, const std::string& input, c
   return options;
 }
 
-// Whether this build has the library; if not, that it says so.
+// Whether this build has the library; otherwise checks that it says so.
 bool can_read(const Kind& kind) {
   const TestFolder folder;
   folder.write("a", kind.bytes);
@@ -60,7 +60,7 @@ bool can_read(const Kind& kind) {
 
 }  // namespace
 
-// The same token files as of the text itself, split at the same character; several members or frames are one text.
+// The same token files as from the text, split at the same character; several members or frames are one text.
 TEST(Compressed, IsReadAsWhatItHolds) {
   for (const Kind& kind : kKinds) {
     if (!can_read(kind)) continue;
@@ -111,7 +111,7 @@ TEST(Compressed, DamageIsNamed) {
   }
 }
 
-// A file that was named is refused in a line; one that a folder holds is passed over.
+// A named file that is not text is an error; one in a folder is skipped.
 TEST(Compressed, WhatIsNoTextIsRefused) {
   struct Case {
     std::string bytes, why;
@@ -136,8 +136,8 @@ TEST(Compressed, WhatIsNoTextIsRefused) {
   }
 }
 
-// Frames with the largest windows of zstd's --ultra --long=31, with skippable frames before, between and behind them
-// (as pzstd and seekable files have), and frames without a text.
+// Frames with the largest windows of zstd's --ultra --long=31, with skippable frames before, between and after them (as
+// in pzstd and seekable files), and empty frames.
 TEST(Compressed, ReadsAllFramesOfZstd) {
   if (!can_read(kKinds[1])) GTEST_SKIP() << "built without libzstd";
   const std::string text = "a text of several words, so and so";

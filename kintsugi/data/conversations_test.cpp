@@ -50,7 +50,7 @@ TEST(Conversations, ReadsTheFormsOfOthers) {
   EXPECT_NE(all.fingerprint(), other.fingerprint());
 }
 
-// The mask is that of the answers' spans in the text, whatever the contents hold, markers of the template included.
+// The mask covers exactly the answers' spans in the text, whatever the contents, including template markers.
 TEST(Conversations, MasksAreTheSpansOfAnswers) {
   const TestFolder folder;
   std::mt19937 random(3);

@@ -61,7 +61,7 @@ std::vector<std::string> sorted(std::vector<std::string> texts) {
   return texts;
 }
 
-// Some text with everything that makes cutting hard.
+// Text with everything that makes cutting hard.
 std::string mixed_text(size_t paragraphs) {
   const std::vector<std::string> parts = {"The quick brown fox",
                                           "doesn't",
@@ -175,7 +175,7 @@ TEST(Prepare, ChunksGiveTheIdsOfTheWhole) {
   }
 }
 
-// Tokens, patterns and added tokens that span words: a document is cut elsewhere, or not at all.
+// Tokens, patterns and added tokens that span words: documents are cut elsewhere, or not at all.
 TEST(Prepare, NothingIsCutWhereATokenSpans) {
   const std::string bpe = R"("model":{"type":"BPE","unk_token":"<u>","fuse_unk":true,"vocab":{"<u>":0,"a":1,"b":2,"c":3,
       "d":4,"e":5,"▁":6,"a▁":7,"a▁b":8,"bc":9,"▁▁":10,"c\n":11,"\n":12,"d▁":13,"d▁e":14,"▁a":15},
@@ -297,7 +297,7 @@ TEST(Prepare, BadJsonLinesAreNamed) {
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
 }
 
-// As Python's json.dumps writes them.
+// As written by Python's json.dumps.
 TEST(Prepare, LinesOfPython) {
   const TestFolder folder;
   folder.write("a.jsonl",
@@ -347,7 +347,7 @@ TEST(Prepare, SomeBadLinesArePassedOver) {
             "many before it");
 }
 
-// What can be read once: the standard input and pipes, as process substitution gives them.
+// Single-pass inputs: standard input and pipes, as from process substitution.
 TEST(Prepare, PipesAndTheStandardInput) {
   const TestFolder folder;
   const std::string text = mixed_text(3000);
@@ -554,7 +554,7 @@ TEST(Prepare, GoesOverWhatAKilledOneLeft) {
 
 namespace {
 
-// Old or new: what prepare made is whole and of one run, in `out`; which of the two vocabularies it has.
+// Old or new: the output in `out` is complete and from one run; returns which of the two vocabularies it has.
 int64_t whole_vocabulary(const TestFolder& folder) {
   const auto tokenizer = text::load_tokenizer(folder / "out");
   for (const char* name : {"train", "validation"}) {
@@ -573,8 +573,8 @@ int64_t whole_vocabulary(const TestFolder& folder) {
 
 namespace {
 
-// Prepares with one tokenizer and another in turns, and is killed, ten times at any moment of the first two; then calls
-// `look`. No other threads run while the children are made.
+// Prepares alternately with two tokenizers, killed ten times at random moments of the first two runs; then calls
+// `look`. No other threads run while children are created.
 template <typename F>
 void kill_at_any_moment(PrepareOptions options, F&& look) {
   options.force = true;
@@ -615,8 +615,8 @@ TEST(Prepare, WhateverIsKilledOldOrNewFilesAreWhole) {
   EXPECT_FALSE(std::filesystem::exists(folder / ".part-out"));
 }
 
-// Where folders cannot be exchanged, here since the process works in it, a kill between two renames leaves what is
-// refused, never a mixture.
+// If folders cannot be exchanged, here because one is the working directory, a kill between two renames leaves a
+// rejected state, never a mixture.
 TEST(Prepare, InTheFolderInWhichItWorks) {
   const TestFolder folder;
   folder.write("a.txt", mixed_text(200));

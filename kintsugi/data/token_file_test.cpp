@@ -22,7 +22,7 @@ void put(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// An index as Megatron writes it, byte by byte.
+// An index as written by Megatron, byte by byte.
 std::string index_of(uint8_t code, const std::vector<int32_t>& lengths, int item,
                      const std::vector<int64_t>& boundaries) {
   std::string idx("MMIDIDX\0\0", 9);
@@ -222,7 +222,7 @@ TEST(TokenWriter, AFailureLeavesWhatWasThere) {
 
 TEST(TokenWriter, AFullDiskIsOneLine) {
   const TestFolder folder;
-  // A limit on the size of files instead of a full disk: the system's reason differs, the code path is the same.
+  // A file size limit instead of a full disk: the system's reason differs, the code path is the same.
   struct rlimit before = {};
   ::getrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -268,7 +268,7 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(summary.fingerprint, "");
 }
 
-// Files of other programs, which have no index.
+// Files of other programs, without an index.
 TEST(TokenFile, BareFilesAreOneDocument) {
   const TestFolder folder;
   const std::vector<int32_t> ids = {5, 6, 50256, 7, 8, 9, 10};
@@ -313,7 +313,7 @@ TEST(TokenFile, BareFilesAreOneDocument) {
   EXPECT_EQ(error(many),
             "[tokens] \"t.bin\" has no index \"t.idx\", and as 16-bit ids, nanoGPT's, every second one would "
             "be 0: its ids seem to be wider");
-  // Without its suffix it is half of a pair, and so is one with a summary.
+  // Without its suffix, or with a summary, it is an incomplete pair.
   EXPECT_NE(error_of([&] { TokenFile file(folder / "t"); }).find("is missing next to"), std::string::npos);
   write_tokens(folder / "pair", kDocuments);
   std::filesystem::remove(folder / "pair.idx");
@@ -346,7 +346,7 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
   EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), " describes another token file: 9 tokens instead of 8");
   EXPECT_EQ(with("\"vocab_size\": 1000", "\"vocab_size\": 999"),
             " says that the vocabulary has 999 ids, and the largest one is 999");
-  // Of a pair with as many tokens and documents.
+  // Of a pair with the same numbers of tokens and documents.
   write_tokens(folder / "other", {{5, 6}, {7}, {8}, {9, 10, 11, 999}});
   EXPECT_EQ(error(base::read_file(folder / "other.json")).substr(0, 62),
             " describes another token file: its index has the checksum " +

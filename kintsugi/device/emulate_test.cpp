@@ -13,7 +13,7 @@ namespace {
 using namespace gpu_emulated;
 using emulate::Order;
 
-// Runs a kernel at once.
+// Runs a kernel immediately.
 template <typename... P, typename... A>
 void run_now(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... arguments) {
   const auto device = open_device("emulated");
@@ -87,7 +87,7 @@ TEST(Emulate, LanesThatAreEqual) {
 
 __global__ void nothing() {}
 
-// What a device would refuse.
+// What a device would reject.
 TEST(Emulate, LaunchesThatAreTooLarge) {
   const size_t kilobytes = 1024;
   for (const int warp : {32, 64}) {
@@ -106,7 +106,7 @@ TEST(Emulate, LaunchesThatAreTooLarge) {
   EXPECT_THROW(run_now(1, 1025, 0, nothing), base::InternalError);
 }
 
-// Each thread takes what its neighbour put there; without a barrier, one of the two orders shows it.
+// Each thread reads what its neighbour wrote; without a barrier, one of the two orders reveals it.
 __global__ void without_a_barrier(int* seen, int step) {
   GPU_DYNAMIC_SHARED(int, all);
   const int i = static_cast<int>(threadIdx.x), count = static_cast<int>(blockDim.x);
@@ -143,7 +143,7 @@ TEST(Emulate, TwoOrdersShowWhatIsNotWaitedFor) {
   emulate::set_order(Order::first_to_last);
 }
 
-// Each thread gives its element to the one of its number in the next block of the cluster.
+// Each thread passes its element to the thread of the same index in the next block of the cluster.
 struct Round {
   bool begins = true, meets = true, all = true;
   unsigned leaves = ~0u;  // a block
@@ -200,7 +200,7 @@ TEST(EmulateDeathTest, BlocksOfAClusterThatDoNotMeetAreNamed) {
                "thread \\(0 0 0\\) waits in a barrier of the cluster, which thread \\(32 0 0\\) never reached");
 }
 
-// By the unit, or by exchanges.
+// By the matrix unit, or by shuffles.
 template <bool kUnit>
 __global__ void product(const bf16* a, const bf16* b, float* d) {
   __shared__ bf16 rows[16 * 16];
@@ -341,8 +341,8 @@ TEST(EmulateDeathTest, AKernelThatBeginsEarlyWaits) {
                "thread \\(0 0 0\\) lets the next kernel begin and has not waited for the kernels before");
 }
 
-// What is known to be unwritten when a kernel begins early: nothing, unless one that says what it writes stands before
-// it.
+// Memory that is known to be unwritten when a kernel starts early: none, unless a kernel that declares its outputs
+// precedes it.
 TEST(EmulatedDevice, WhatAKernelMayReadEarly) {
   const auto device = open_device("emulated");
   const auto memory = device->allocate(1024);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Of few values, so that many are equal.
+// With few distinct values, so that many are equal.
 std::vector<float> random_logits(size_t n, uint64_t seed) {
   std::vector<float> logits(n);
   for (size_t i = 0; i < n; ++i)
@@ -61,7 +61,7 @@ TEST(Sample, DrawsAmongTheLargest) {
   }
 }
 
-// What the scores of all ids give, each worked out in full.
+// The result of scoring every id in full.
 TEST(Sample, DrawsTheLargestScore) {
   for (const double temperature : {0.01, 0.3, 1.0, 50.0})
     for (const int64_t top_k : {0, 50, 2999}) {
@@ -86,7 +86,7 @@ TEST(Sample, DrawsTheLargestScore) {
     }
 }
 
-// Logits that are rounded to bf16 give nearly always the same id: one in a hundred may differ, not half of them.
+// Logits rounded to bf16 nearly always give the same id: one in a hundred may differ, not half of them.
 TEST(Sample, HardlyDependsOnRounding) {
   std::vector<float> exact(50000), rounded(exact.size());
   for (size_t i = 0; i < exact.size(); ++i) {
@@ -112,7 +112,7 @@ TEST(Sample, BearsEveryTemperature) {
     }
 }
 
-// Counts of 40,000 draws lie within five deviations of what softmax says.
+// Counts of 40,000 samples are within five standard deviations of softmax.
 TEST(Sample, FollowsTheProbabilities) {
   const std::vector<float> logits = {0.5f, -1.0f, 2.0f, -kInfinity, 1.0f};
   for (const int top_k : {0, 3})
@@ -132,7 +132,7 @@ TEST(Sample, FollowsTheProbabilities) {
     }
 }
 
-// Which ids can be drawn, over many draws.
+// The ids that can be sampled, over many samples.
 std::set<int32_t> drawn_ids(std::span<const float> logits, const SampleOptions& options, uint64_t draws = 3000) {
   std::set<int32_t> ids;
   for (uint64_t i = 0; i < draws; ++i) ids.insert(sample(logits, options, i));

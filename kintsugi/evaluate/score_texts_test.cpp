@@ -12,7 +12,7 @@ TEST(ChooseLengths, AProgramForEachLengthThatSavesEnough) {
   EXPECT_EQ(choose_lengths(Lengths{5}, 16, 1024), Lengths{16});
   EXPECT_EQ(choose_lengths(Lengths{5}, 16, 8), Lengths{8});
   EXPECT_EQ(choose_lengths(Lengths{1024, 1000}, 16, 1024), Lengths{1024});
-  // As many short as long ones: two programs. A few that are a little shorter: one.
+  // Equal numbers of short and long texts: two programs. A few slightly shorter ones: one.
   EXPECT_EQ(choose_lengths(Lengths(50, 30), 16, 1024), Lengths{32});
   Lengths both(50, 30);
   both.insert(both.end(), 50, 500);

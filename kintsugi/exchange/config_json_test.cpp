@@ -8,7 +8,7 @@
 
 namespace kintsugi::exchange::config_json_test {
 
-// A config.json of a small Llama with further members, or an error's text.
+// A config.json of a small Llama with additional members, or the error text.
 FolderConfig read(const std::string& more, const std::string& type = "llama") {
   return read_config("config.json", R"({"model_type": ")" + type + R"(", "vocab_size": 50, "hidden_size": 16,
     "intermediate_size": 24, "num_hidden_layers": 4, "num_attention_heads": 4, "max_position_embeddings": 64)" +
@@ -38,7 +38,7 @@ TEST(ConfigJson, AbsentKeysAreTheFamilys) {
   EXPECT_EQ(read("\"head_dim\": null").model.head_dim, 4);
 }
 
-// Sizes too; null is what the others derive.
+// Sizes too; null means derived.
 TEST(ConfigJson, AbsentSizesAreTheFamilys) {
   const auto alone = [](const std::string& type) {
     return read_config("config.json", R"({"model_type": ")" + type + "\"}").model;
@@ -72,7 +72,7 @@ TEST(ConfigJson, AbsentSizesAreTheFamilys) {
   EXPECT_EQ(read("\"num_key_value_heads\": null", "mistral").model.kv_heads, 4);
 }
 
-// What published folders hold beside the model.
+// Other members of published folders.
 TEST(ConfigJson, KeysThatChangeNothing) {
   const std::string gpt = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 50, )";
   EXPECT_EQ(read_config("config.json", gpt + R"("n_special": 0, "predict_special_tokens": true, "output_past": true,
@@ -101,7 +101,7 @@ TEST(ConfigJson, KeysThatChangeNothing) {
             "[model] \"config.json\":2: \"pruned_heads\" is an");
 }
 
-// Keys that tools leave, which the family's models do not read.
+// Keys left by tools that the family's models do not read.
 TEST(ConfigJson, ForeignKeysArePassedOver) {
   EXPECT_TRUE(read("\"use_cache\": true, \"logit_scale\": null, \"unsloth_fixed\": false").notes.empty());
   EXPECT_EQ(
@@ -109,7 +109,7 @@ TEST(ConfigJson, ForeignKeysArePassedOver) {
       (std::vector<std::string>{"config.json: \"unsloth_version\", \"logit_scale\" are no settings of this family, "
                                 "and are passed over"}));
   EXPECT_EQ(read("\"sliding_window\": 4096").notes.size(), 1u);
-  // Where the family has one window for all layers, transformers does not look at it.
+  // If the family has one window for all layers, transformers ignores it.
   EXPECT_EQ(read(R"("layer_types": ["full_attention"])", "phi3").notes.size(), 1u);
   EXPECT_EQ(
       error_of(R"("logit_scale": 0.5, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"})"),
@@ -119,12 +119,12 @@ TEST(ConfigJson, ForeignKeysArePassedOver) {
             "[model] \"config.json\":2: \"is_causal\" is false; here there is only true");
   EXPECT_EQ(error_of("\"attention_chunk_size\": 8192").substr(0, 57),
             "[model] \"config.json\":2: \"attention_chunk_size\" is 8192; ");
-  // Of all families whose modules ask for it, though their published configurations lack it.
+  // For all families whose modules read it, though their published configurations lack it.
   for (const char* type : {"olmo2", "olmo3", "olmoe", "qwen2", "phi3", "smollm3"})
     EXPECT_EQ(read("\"num_key_value_heads\": 2, \"head_dim\": 6", type).model.head_dim, 6) << type;
 }
 
-// Up to max_position_embeddings, beyond which no text is, nothing is scaled.
+// Nothing is scaled up to max_position_embeddings, which no text exceeds.
 TEST(ConfigJson, DynamicScalingIsNoneWithinTheContext) {
   EXPECT_EQ(read(R"("rope_scaling": {"type": "dynamic", "factor": 2.0})").model, read("").model);
 }
@@ -172,7 +172,7 @@ TEST(ConfigJson, Refusals) {
       error_of(R"("rope_scaling": {"rope_type": "ntk", "factor": 2.0})"),
       "[model] \"config.json\":2: rope_type \"ntk\" is not known here; there are default, linear, dynamic, llama3, "
       "yarn, longrope");
-  // A family that turns whole heads, and one that does not.
+  // A family that rotates whole heads, and one that does not.
   const std::string part = R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5})";
   for (const std::string& text : {part, std::string(R"("partial_rotary_factor": 0.5)")})
     EXPECT_EQ(error_of(text),
@@ -194,7 +194,7 @@ TEST(ConfigJson, Refusals) {
             std::string::npos);
 }
 
-// Keys that differ from what is read again and compute the same.
+// Keys that differ after a round trip but compute the same.
 TEST(ConfigJson, WhatComputesTheSameIsWritten) {
   config::Model m = read("\"num_key_value_heads\": 2, \"head_dim\": 4", "gemma3_text").model;
   m.window_layers = {"window", "window", "window", "window", "window", "full"};  // of 4 layers
@@ -223,7 +223,7 @@ TEST(ConfigJson, WhatComputesTheSameIsWritten) {
             "config.json of the family phi3 cannot say model.rotary_interleaved = true; it would be read as false");
 }
 
-// What transformers could not say is refused, not lost.
+// What transformers cannot represent is refused, not lost.
 TEST(ConfigJson, WhatAFolderCannotSay) {
   config::Model m = read("").model;
   m.norm = "layer";

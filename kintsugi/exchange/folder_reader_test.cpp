@@ -21,7 +21,7 @@ using checkpoint::SafetensorsTensor;
 using checkpoint::ScratchFolder;
 using tensor::DType;
 
-// A folder of a small model, as export writes it.
+// A folder of a small model, as written by export.
 std::filesystem::path make_folder(const ScratchFolder& scratch, std::string_view family = "llama",
                                   DType dtype = DType::f32) {
   const std::filesystem::path folder = scratch / "folder";
@@ -29,7 +29,7 @@ std::filesystem::path make_folder(const ScratchFolder& scratch, std::string_view
   return folder;
 }
 
-// The tensors of a file, to be changed and written again.
+// The tensors of a file, to be modified and written again.
 struct File {
   explicit File(std::filesystem::path folder) : path(std::move(folder) / "model.safetensors") {
     const checkpoint::SafetensorsFile file(path);
@@ -75,7 +75,7 @@ std::vector<T> all_of(const checkpoint::TensorSource& source, const std::string&
   return x;
 }
 
-// What reading the changed folder of make_folder() says; the change is undone.
+// The error for the modified folder of make_folder(); undoes the change.
 std::string error_after(const ScratchFolder& scratch, const std::function<void(File&)>& change) {
   File file(scratch / "folder");
   const File kept = file;
@@ -89,7 +89,7 @@ std::string error_after(const ScratchFolder& scratch, const std::function<void(F
 
 }  // namespace
 
-// As torch's wrappers, and PEFT, save them.
+// As saved by torch's wrappers and by PEFT.
 TEST(FolderReader, NamesWithinWrappers) {
   ScratchFolder scratch;
   make_folder(scratch, "llama");
@@ -112,7 +112,7 @@ TEST(FolderReader, NamesWithinWrappers) {
             "\"model.norm.weight\"");
 }
 
-// Boxes, ranges and dtypes of weights that lie in any order, against the checkpoint that the folder was made of.
+// Boxes, ranges and dtypes of weights stored in any order, compared with the checkpoint of the folder.
 TEST(FolderReader, AnyPartOfAnyWeight) {
   for (const char* family : {"gpt", "gptneox", "phi3", "llama"}) {
     ScratchFolder scratch;
@@ -219,7 +219,7 @@ TEST(FolderReader, NumbersThatAreNotFiniteAreCounted) {
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.down.weight", DType::f64); }, scratch.path()), error);
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.up.weight", DType::f64); }), "");
     EXPECT_EQ(error_of([&] { all_of<double>(FolderReader(folder, true), "layer1.ffn.down.weight", DType::f64); }), "");
-    // What is not read is not looked at, and what becomes infinity in another type is no error.
+    // Tensors that are not loaded are not checked, and overflow in a conversion is not an error.
     const auto row = [&](int64_t begin, DType as) {
       std::vector<std::byte> out(static_cast<size_t>(7 * size_of(as)));
       reader.read({.name = "layer1.ffn.down.weight", .box = {}, .flat = checkpoint::Range{begin, begin + 7}}, as, out);

@@ -1,5 +1,5 @@
-// Adapters written for PEFT and read again, with the weights of the model that they belong to: the model they make is
-// the same, whatever tensors its folders have.
+// Adapters exported for PEFT and read back with the weights of their base model give the same model, whatever else its
+// folders contain.
 #include "kintsugi/exchange/peft_folder.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using checkpoint::Range;
 using checkpoint::ScratchFolder;
 using tensor::DType;
 
-// Random weights of a model, in memory, which do not depend on its adapters.
+// Random weights of a model, in memory, independent of its adapters.
 class RandomSource : public checkpoint::TensorSource {
  public:
   explicit RandomSource(const config::Settings& s) {
@@ -115,7 +115,7 @@ TEST(Peft, WhatIsWrittenIsReadAgain) {
   }
 }
 
-// A merged weight is W + s A B, and any part of it is that part of the whole.
+// A merged weight is W + s A B, and so is any part of it.
 TEST(Peft, MergedWeightsAreTheSum) {
   const config::Settings s = adapted("llama");
   const RandomSource source(s);

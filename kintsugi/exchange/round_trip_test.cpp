@@ -1,4 +1,4 @@
-// Checkpoint to folder to checkpoint: every weight of every family comes back, bit for bit.
+// Checkpoint to folder to checkpoint: every weight of every family is restored, bit for bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(RoundTrip, EveryFamily) {
       EXPECT_EQ(model.norm, want.norm);
       EXPECT_EQ(model.head_dim, want.head_dim);
       EXPECT_EQ(model.norm_epsilon, want.norm_epsilon);
-      // A folder of a folder: the same bytes.
+      // A folder imported and exported again: the same bytes.
       export_folder({.model = scratch / "folder", .folder = scratch / "copy", .dtype = {}});
       for (const char* name : {"model.safetensors", "config.json"})
         EXPECT_EQ(base::read_file(scratch / "folder" / name), base::read_file(scratch / "copy" / name)) << name;
@@ -68,7 +68,7 @@ TEST(RoundTrip, EveryFamily) {
   }
 }
 
-// What check says of a model before it is trained is what export does after it.
+// check predicts before training what export does afterwards.
 TEST(RoundTrip, WhatCanBeExportedIsKnownBefore) {
   std::mt19937 random(5);
   const auto any = [&](std::initializer_list<const char*> lines) {
@@ -123,7 +123,7 @@ TEST(RoundTrip, WhatCanBeExportedIsKnownBefore) {
   EXPECT_GT(refused, 20);
 }
 
-// A folder that someone fills meanwhile is left as it is; what was killed does not stay in the way.
+// A folder that someone else fills is left alone; leftovers of killed processes are not in the way.
 TEST(RoundTrip, NothingOfOthersIsRemoved) {
   ScratchFolder scratch;
   const auto saved = save_random(small_run("llama"), scratch / "run");
@@ -153,7 +153,7 @@ TEST(RoundTrip, NothingOfOthersIsRemoved) {
   EXPECT_TRUE(std::filesystem::exists(scratch / "other" / ".part-step_00000000"));
 }
 
-// A number that a dtype cannot hold is no infinity without a word.
+// A number that overflows a dtype is an error, not a silent infinity.
 TEST(RoundTrip, OverflowOfADtypeIsRefused) {
   ScratchFolder scratch;
   const auto saved = save_random(small_run("llama"), scratch / "run");
@@ -174,7 +174,7 @@ TEST(RoundTrip, OverflowOfADtypeIsRefused) {
   EXPECT_TRUE(std::filesystem::exists(scratch / "half"));
 }
 
-// What a model learns is in its architecture's name, its labels and its tensors.
+// The objective is encoded in the architecture's name, the labels and the tensors.
 TEST(RoundTrip, EveryObjective) {
   for (const char* objective : {"masked_next", "masked", "classes", "numbers"}) {
     SCOPED_TRACE(objective);
@@ -188,7 +188,7 @@ TEST(RoundTrip, EveryObjective) {
         config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model.objective,
         objective);
   }
-  // As the published one: config.json tells of one head, and the tensors are of both. And with names of once.
+  // Like the published folder: config.json names one head, but the tensors are of both. And with former names.
   ScratchFolder scratch;
   export_folder({.model = save_random(small_run("bert"), scratch / "run"), .folder = scratch / "folder", .dtype = {}});
   const auto change = [&](const char* file, const std::string& from, const std::string& to) {
@@ -269,7 +269,7 @@ TEST(RoundTrip, AnErrorLeavesNothing) {
   EXPECT_EQ(left, (std::vector<std::string>{"run", "turned"}));
 }
 
-// Weights and running statistics of convolutional networks, under PyTorch's names and in its order of dims.
+// Weights and running statistics of convolutional networks, with PyTorch's names and order of dims.
 TEST(RoundTrip, ImageFamilies) {
   for (const auto& [name, more] : std::vector<std::pair<const char*, const char*>>{
            {"lenet", "image_channels = 3\nimage_height = 32\nimage_width = 32\n"},

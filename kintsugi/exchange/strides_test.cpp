@@ -23,7 +23,7 @@ void for_each_index(const Box& box, F&& f) {
   }
 }
 
-// Every range of a grid, against a look at each element.
+// Every range of a grid, compared with a check of each element.
 void expect_cut(const Grid& grid) {
   const Box whole = {std::vector<int64_t>(grid.size.size(), 0), grid.size};
   int64_t end = grid.first;
@@ -92,7 +92,7 @@ TEST(Strides, NeighboursThatAreOneDimAreJoined) {
   EXPECT_EQ(dims[1].size, 15);
 }
 
-// More than is in memory at one time; each way of reading: in place, staged, converted, near and far runs.
+// More than fits in memory at once; each way of reading: in place, staged, converted, short and long runs.
 TEST(Strides, FilesAreReadInAnyOrder) {
   checkpoint::ScratchFolder scratch;
   const int64_t rows = 2300, columns = 2100;

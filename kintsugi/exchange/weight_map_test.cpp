@@ -121,7 +121,7 @@ TEST(WeightMap, WeightsWithoutAPlaceAreRefused) {
             "has weights that it lacks");
 }
 
-// One tensor for each expert, of a weight that holds all: the second `*` of a row.
+// One tensor per expert, for a weight that holds all: the second `*` of a row.
 TEST(WeightMap, ATensorForEachExpert) {
   config::Model m = small("mixtral");
   m.experts = 3;
@@ -141,10 +141,10 @@ TEST(WeightMap, ATensorForEachExpert) {
   EXPECT_EQ(map_of(m).size(), map.size());
 }
 
-// Each weight of each family is in one place, and each element of each tensor is of one weight.
+// Each weight of each family is at one place, and each element of each tensor belongs to one weight.
 TEST(WeightMap, EveryFamilyIsMappedOnce) {
   for (const models::Family& family : models::families()) {
-    // Of the convolutional networks, some of which are large, the test of round trips has its own.
+    // The round-trip test covers convolutional networks, some of which are large.
     if (family.hugging_face.model_types.empty() || family.config.reads_images) continue;
     SCOPED_TRACE(family.config.name);
     config::Settings s;

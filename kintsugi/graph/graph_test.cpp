@@ -19,7 +19,7 @@ OutTypes like_first(Types ins, const Attributes&) {
   return {ins[0]};
 }
 
-// A few operations that represent all: this module knows none by name but those that its building blocks use.
+// A few operations that represent all: this module knows none by name except those that its building blocks use.
 const OpTable& table() {
   using tensor::optional;
   using tensor::rest;
@@ -69,7 +69,7 @@ const OpTable& table() {
        .grad = [](Graph& g, const Op&, std::span<const ValueId>) -> std::vector<ValueId> {
          return {g.fill(0.0, {Shape{}, DType::f32})};
        }},
-      // y = x * by + shift; statistic, where it is asked for: of x alone.
+      // y = x * by + shift; optionally a statistic of x.
       {.kind = "shifted",
        .ins = {"x", optional("shift"), "by"},
        .outs = {"y", optional("statistic"), "z"},
@@ -268,8 +268,8 @@ TEST(Differentiate, AChain) {
   EXPECT_EQ(found[0].layer, 4);
 }
 
-// A value that is used three times gets one sum, in the order in which its gradients become known; each read of a
-// weight is a use of its own; a moment that is read has no gradient.
+// A value used three times gets one sum, in the order in which its gradients become known; each read of a weight is a
+// separate use; reading a moment gives no gradient.
 TEST(Differentiate, FanOutAdds) {
   Small s;
   const StateId w = s.states.add({.name = "w", .type = kX}),
@@ -305,7 +305,7 @@ TEST(Differentiate, OutputsThatNobodyUses) {
   const std::vector<StateGradient> found = differentiate(s.g, y, s.g.fill(1.0, kX));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].state, w);
-  // One of two gradients was known.
+  // One of two gradients was given.
   EXPECT_EQ(to_string(s.g.op_at(static_cast<size_t>(s.g.value(found[0].gradient).op)).attributes), "by=1");
 }
 

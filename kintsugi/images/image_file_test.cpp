@@ -18,7 +18,7 @@ std::vector<uint8_t> image(const ImageFile& file, int64_t i) {
   return bytes;
 }
 
-// The error of a file of that content, without "[images] " and with FOLDER for the folder.
+// The error for a file with this content, without "[images] " and with FOLDER for the folder.
 std::string error_in(const TestFolder& folder, const std::string& name, const std::string& content,
                      const std::string& labels = "") {
   folder.write(name, content);
@@ -186,7 +186,7 @@ TEST(ImageFile, ReadsVolumesWithNumbers) {
             std::string::npos);
 }
 
-// Volumes with channels last are read with their channels first.
+// Channels-last volumes are read channels-first.
 TEST(ImageFile, ReadsChannelsLastOfVolumes) {
   const TestFolder folder;
   folder.write("x.npy", npy_file("|u1", "(1, 5, 6, 7, 2)", test_pixels(0, 420)));

@@ -1,4 +1,4 @@
-// Scripts of every site beside files of golden/; and what a site cannot give.
+// Scripts of every site compared with the files in golden/; and what a site does not support.
 #include "kintsugi/jobs/job.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(Job, ScriptsAreThoseOfAShell) {
     const fs::path path = fs::path(testing::TempDir()) / ("job_script_" + c.site + ".sh");
     std::ofstream(path) << script(job_at(c.site, c.nodes, c.ranks));
     EXPECT_EQ(std::system(("bash -n " + path.string()).c_str()), 0) << c.site;
-    // Variables of the scheduler are not assigned in the script.
+    // The script does not assign variables of the scheduler.
     if (checked) {
       EXPECT_EQ(std::system(("shellcheck --exclude=SC2154 " + path.string()).c_str()), 0) << c.site;
     }

@@ -87,7 +87,7 @@ TEST(Site, RefusesWhatIsWrong) {
   EXPECT_EQ(error_of("[site\n").rfind("[job] my.toml:1: `[site` is not TOML: ", 0), 0u) << error_of("[site\n");
 }
 
-// A line break in a value would become a line of the script.
+// A line break in a value would add a line to the script.
 TEST(Site, RefusesValuesOfSeveralLines) {
   EXPECT_EQ(error_of(std::string(kLeast) + "[environment]\nA = [\"1\\nrm -r x\", \"y\"]\n"),
             "[job] my.toml:7: environment.A has more than one line");

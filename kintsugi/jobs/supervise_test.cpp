@@ -29,7 +29,7 @@ TEST(Supervise, TellsTheCommandToEndAfterATime) {
 
 TEST(Supervise, PassesSignalsOn) {
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
-    // To the process: the thread that supervises takes it.
+    // Sent to the process: the supervising thread handles it.
     std::thread sender([&, self = ::getpid()] {
       sigset_t all;
       sigfillset(&all);

@@ -1,5 +1,5 @@
-// What schedulers and launchers set, as maps of variables. Those of Open MPI, MPICH and Slurm are from Open MPI 4.1.4,
-// MPICH 4.0.2 and Slurm 22.05; those of PALS, PBS and Flux from their documentation.
+// Variables set by schedulers and launchers. Those of Open MPI, MPICH and Slurm are from Open MPI 4.1.4, MPICH 4.0.2
+// and Slurm 22.05; those of PALS, PBS and Flux from their documentation.
 #include "kintsugi/launch/process.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST(Process, OfSrunWithPmi2) {
   EXPECT_EQ(p.rank, 4);
 }
 
-// Slurm starts the processes and tells no MPI of them: they are no ranks, and no run may take them for that.
+// Slurm starts the processes without MPI support: they are not ranks, and no run may treat them as such.
 TEST(Process, OfSrunWithoutPmi) {
   const Process p = of(kStep);
   EXPECT_FALSE(launched(p));
@@ -132,7 +132,7 @@ TEST(Process, OfSrunWithoutPmi) {
             "--mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)");
 }
 
-// The script of a job is no task of a step, though Slurm sets SLURM_PROCID and SLURM_NTASKS for it.
+// A job's script is not a task of a step, though Slurm sets SLURM_PROCID and SLURM_NTASKS for it.
 TEST(Process, OfTheScriptOfAJob) {
   const Process p = of({{"SLURM_JOB_ID", "12"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}});
   EXPECT_EQ(p.launcher, Launcher::none);

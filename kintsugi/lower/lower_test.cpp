@@ -61,7 +61,7 @@ TEST(Partition, EveryOperationOfAGraphIsAnInstruction) {
             "  gelu = gelu(add)\n"
             "  sum = sum(gelu)\n"
             "  +loss = accumulate(sum)\n");
-  // An input is one buffer of each graph, a state one of all.
+  // Each graph has a buffer per input; all graphs share one per state.
   std::string states, inputs;
   for (const program::StateInfo& s : p.states)
     states +=
@@ -79,7 +79,7 @@ TEST(Partition, EveryOperationOfAGraphIsAnInstruction) {
   EXPECT_EQ(product.phase, program::Phase::forward);
 }
 
-// Views and caches are other names of one memory; a cache that is written in place is not written again.
+// Views and caches alias memory; a cache written in place is not written again.
 TEST(Partition, OtherNamesOfOneMemory) {
   graph::StateTable states;
   const Type cache = {{{"batch", 1}, {"key_seq", 4}, {"kv_heads", 1}, {"head_dim", 2}}, DType::f32};

@@ -100,8 +100,8 @@ TEST(Layout, Index) {
   EXPECT_EQ(segments("seq", 8, {kTensor, kContext}, 2), (Segments{{4, 1}, {7, 1}}));
 }
 
-// Padding nests: gathering the last factor's blocks in the order of their places, less what is padding at the end,
-// gives the layout without it.
+// Padding nests: gathering the blocks of the last factor in order, minus padding at the end, gives the layout without
+// it.
 TEST(Layout, GatheringTheLastFactorGivesTheLayoutWithoutIt) {
   const std::vector<Factors> lists = {{kData0}, {kData0, kTensor}, {kTensor, kData1, kData0}, {kData1, kContext}};
   for (int64_t size = 1; size <= 70; ++size)
@@ -123,7 +123,7 @@ TEST(Layout, GatheringTheLastFactorGivesTheLayoutWithoutIt) {
       }
 }
 
-// A block with halo has what the windows of the rank's outputs reach, and padding elsewhere.
+// A block with halo contains what the windows of the rank's outputs reach, and padding elsewhere.
 TEST(Layout, Halo) {
   const auto segments = [](int64_t size, const Factors& factors, int rank, const Halo& halo) {
     const tensor::DimIndex index = local_index(kMesh, "height", size, factors, rank, &halo);
@@ -134,16 +134,16 @@ TEST(Layout, Halo) {
   const Halo three = {.outputs = 10, .extent = 3, .low = 1};
   EXPECT_EQ(segments(10, {kTensor}, 0, three), (Segments{{-1, 1}, {0, 6}}));
   EXPECT_EQ(segments(10, {kTensor}, 2, three), (Segments{{4, 6}, {-1, 1}}));
-  // Kernel 2, stride 2: nothing of the neighbours.
+  // Kernel 2, stride 2: nothing from neighbours.
   const Halo pool = {.outputs = 5, .stride = 2, .extent = 2};
   EXPECT_EQ(segments(10, {kTensor}, 0, pool), (Segments{{0, 6}}));
   EXPECT_EQ(segments(10, {kTensor}, 2, pool), (Segments{{6, 4}, {-1, 2}}));  // its third output is padding
-  // Stride 3 with kernel 2 leaves a position out; the last rank has no output at all.
+  // Stride 3 with kernel 2 skips a position; the last rank has no output.
   const Halo sparse = {.outputs = 5, .stride = 3, .extent = 2};
   EXPECT_EQ(segments(14, {kData0, kTensor}, 0, sparse), (Segments{{0, 5}}));
   EXPECT_EQ(segments(14, {kData0, kTensor}, 8, sparse), (Segments{{9, 5}}));
   EXPECT_EQ(segments(14, {kData0, kTensor}, 10, sparse), (Segments{{-1, 5}}));
-  // A kernel that is wider than what a rank has.
+  // A kernel wider than a rank's share.
   const Halo wide = {.outputs = 4, .extent = 7, .low = 3};
   EXPECT_EQ(segments(4, {kData0, kTensor}, 0, wide), (Segments{{-1, 3}, {0, 4}}));
   EXPECT_EQ(segments(4, {kData0, kTensor}, 10, wide), (Segments{{0, 4}, {-1, 3}}));

@@ -58,7 +58,7 @@ TEST(Mesh, Expand) {
   for (const char* name : {"pipe", "data.3", "tensor.0", ""}) EXPECT_FALSE(kMesh.has(name)) << name;
 }
 
-// The coordinates of a rank are those that the positions along every factor give back.
+// A rank's coordinates equal its positions along every factor.
 TEST(Mesh, Coordinates) {
   std::set<std::vector<int64_t>> all;
   for (int rank = 0; rank < kMesh.ranks(); ++rank) {
@@ -87,8 +87,8 @@ TEST(Mesh, Groups) {
   EXPECT_EQ(kMesh.group(13, kMesh.expand(Names{"data"})), (Ranks{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}));
 }
 
-// Over any factors: the groups are a partition of the ranks, in each a rank stands at its position, and its members
-// agree on the group.
+// For any factors, the groups partition the ranks; in each group a rank is at its position, and members agree on the
+// group.
 TEST(Mesh, GroupsArePartitions) {
   for (unsigned bits = 0; bits < 16; ++bits) {
     Factors factors;

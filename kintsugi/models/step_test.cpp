@@ -1,4 +1,4 @@
-// The graphs of small models, by their text: what a reader would check by eye.
+// The graphs of small models as text, as a reader would check by eye.
 #include "kintsugi/models/step.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(Llama, OneLayerByItsText) {
 )");
 }
 
-// A tied table is one state, read twice; its two uses add to one accumulator.
+// A tied table is one state, read twice; both uses add to one accumulator.
 TEST(Gpt, ATiedTableIsOneState) {
   config::Settings s = small("gpt");
   const Graphs tied = build_training(s);
@@ -111,7 +111,7 @@ TEST(Gpt, ATiedTableIsOneState) {
   EXPECT_EQ(std::count(apart.begin(), apart.end(), "accumulate head.table.gradient"), 1);
 }
 
-// Weights decay where they have two dims or more: not norms, not biases.
+// Weights with two or more dims decay: not norms, not biases.
 TEST(Gpt, WhatDecays) {
   const Graphs graphs = build_training(small("gpt"));
   size_t weights = 0;
@@ -141,7 +141,7 @@ TEST(Gpt, WithoutBiases) {
   EXPECT_EQ(count(*graphs.micro, "layer_norm"), 3u);
 }
 
-// Dropout is of training alone: after the embedding, on both residuals, and in attention by its own attribute.
+// Dropout applies only in training: after the embedding, on both residuals, and in attention by its attribute.
 TEST(Models, DropoutIsOfTrainingAlone) {
   for (const char* family : {"gpt", "llama"}) {
     config::Settings s = small(family);
@@ -162,7 +162,7 @@ TEST(Models, DropoutIsOfTrainingAlone) {
   }
 }
 
-// Every weight has one accumulator, one update, and every state that the update reads is written by it.
+// Every weight has one accumulator and one update, which writes every state that it reads.
 TEST(Models, EveryWeightIsUpdatedOnce) {
   for (const char* family : {"gpt", "llama"})
     for (const char* dtype : {"fp32", "bf16", "fp16"})
@@ -214,7 +214,7 @@ TEST(Models, DocumentsReachAttentionByTheirStarts) {
   }
 }
 
-// Prefill and decode: the same weights as training, caches of their own, and the logits of one position.
+// Prefill and decode: the weights of training, separate caches, and the logits of one position.
 TEST(Models, Generation) {
   for (const char* family : {"gpt", "llama"}) {
     const config::Settings s = small(family);

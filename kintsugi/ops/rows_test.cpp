@@ -1,5 +1,4 @@
-// Every row: its shape rule and its flops by numbers, its errors by text, and that what it says of itself fits
-// together.
+// Every row: its shape rule and FLOPs by numbers, its errors by text, and the consistency of its claims.
 #include "kintsugi/ops/rows.h"
 
 #include <gtest/gtest.h>
@@ -60,10 +59,10 @@ const Type kKernel = {{{"kernel_height", 3}, {"kernel_width", 5}, {"channel", 3}
 const Type kFiltered = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"filter", 4}}, kF};
 const Type kPooled = {{{"batch", 2}, {"height", 3}, {"width", 5}, {"channel", 3}}, kF};
 
-// With kWindows it makes [height:7 width:9] of kPooled.
+// With kWindows it computes [height:7 width:9] from kPooled.
 const Type kTransposedKernel = {{{"kernel_height", 3}, {"kernel_width", 5}, {"filter", 4}, {"channel", 3}}, kF};
 
-// kImage in twice the height and three times the width.
+// kImage at twice the height and three times the width.
 const Attributes kRepeated = {{"window", "height width"},      {"kernel_height", int64_t{2}},
                               {"stride_height", int64_t{2}},   {"kernel_width", int64_t{3}},
                               {"stride_width", int64_t{3}},    {"positions_height", int64_t{7}},
@@ -76,7 +75,7 @@ const Attributes kInterpolated = {
 const Type kUpsampled = {{{"batch", 2}, {"height", 14}, {"width", 27}, {"channel", 3}}, kF};
 const Type kJoined = {{{"batch", 2}, {"height", 7}, {"width", 9}, {"joined", 7}}, kF};
 
-// Of kFiltered: 2 groups of 2 channels.
+// For kFiltered: 2 groups of 2 channels.
 const Attributes kGroups = {{"channels", int64_t{4}}, {"groups", int64_t{2}}, {"count", int64_t{30}}};
 const Type kGroupStatistics = {{{"batch", 2}, {"moment", 2}, {"norm_group", 2}}, kD};
 
@@ -471,7 +470,7 @@ TEST(OpRows, WhatDoesNotFitIsSaid) {
             "[window] internal error: height of 7 with padding 0 and 0 is smaller than a window of 8");
 }
 
-// A name that a row speaks of is one that its operands can have, and a family is an operation or "optimizer".
+// Names in a row exist in its operands, and a family is an operation or "optimizer".
 TEST(OpRows, SayOnlyWhatFits) {
   std::set<std::string_view> kinds, dims;
   for (const OpRow& row : operations().rows())
@@ -492,7 +491,7 @@ TEST(OpRows, SayOnlyWhatFits) {
     const OpRow& row = operations().find(c.kind);
     EXPECT_TRUE(!row.effect || c.outs.empty()) << c.kind;
     for (const auto& [out, in] : row.in_place) {
-      // A sum's first operand may lack dims of the sum; then the memory plan does not share.
+      // A sum's first operand may lack dims of the sum; the memory plan then does not share.
       if (row.kind != "add") {
         EXPECT_EQ(c.outs[row.outs.place(out, c.absent().outs).value()], c.in_types()[in]) << c.kind;
       }
@@ -510,7 +509,7 @@ TEST(OpRows, SayOnlyWhatFits) {
   }
 }
 
-// Gradient rules: of each input its own dims; weights get theirs in fp32.
+// Gradient rules: each input's gradient has its dims; weights get theirs in fp32.
 TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
   int checked = 0;
   for (const Case& c : cases()) {
@@ -530,7 +529,7 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     const std::vector<ValueId> dins = row.grad(g, op, douts);
     ASSERT_EQ(dins.size(), ins.size()) << c.kind;
     for (size_t i = 0; i < ins.size(); ++i) {
-      // What is to be learnt, and how much it weighs, is given; what follows from x alone is part of its gradient.
+      // Targets and their weights are inputs; whatever depends on x is part of its gradient.
       const std::string_view name = c.row().ins[i].name;
       const bool given = name == "targets" || name == "statistics" || (name == "weights" && c.kind == "class_loss") ||
                          (name == "bias" && c.kind == "route");  // which is moved by the update

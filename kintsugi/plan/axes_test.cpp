@@ -13,7 +13,7 @@ TEST(Axes, EachAxisOfTheSettingsHasItsRow) {
   EXPECT_EQ(rows, names);
 }
 
-// An axis that mesh_order leaves out lies just outside the first that is nearer.
+// An axis that mesh_order omits is placed just outside the first that is nearer.
 TEST(Axes, Order) {
   const auto order = [](int nearness, const std::string& mesh_order) {
     std::vector<AxisRow> rows = axis_rows();

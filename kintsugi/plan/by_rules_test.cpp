@@ -43,7 +43,7 @@ TEST(ByRules, TheFirstThatFits) {
   EXPECT_EQ(splits(plan, "attention", {{"seq", 8}, {"kv_heads", 4}}, {0}), "kv_heads/tensor");  // context is taken
 }
 
-// A zigzag cut has two chunks a part: 6 positions on 2 ranks are padded, 2 do not fit.
+// A zigzag cut has two chunks per part: 6 positions on 2 ranks are padded, 2 do not fit.
 TEST(ByRules, Zigzag) {
   const Plan plan = plan_from({.context = 2});
   EXPECT_EQ(splits(plan, "add", {{"seq", 8}}), "seq/context");

@@ -16,7 +16,7 @@ namespace {
 using graph::ValueId;
 using tensor::DType;
 
-// A model of pictures: each pixel is a product with a weight, a function of it, and a narrow sum over rows.
+// An image model: each pixel is multiplied by a weight, followed by a function and a narrow sum over rows.
 struct Pictures {
   graph::StateTable states;
   graph::Graph g{"forward", ops::operations(), states};
@@ -97,7 +97,7 @@ TEST(ModelDims, ARuleNamesAnyDimOfTheGraph) {
             "model takes a dim so");
 }
 
-// Heads over `tensor` are the rules of an axis, made for any model.
+// Heads over `tensor` are rules of the axis, for any model.
 TEST(ModelDims, RulesOfAxesMayNameDimsThatTheModelLacks) {
   config::Parallel parallel = {.tensor = 2, .context = 2, .context_method = "ring"};
   EXPECT_NO_THROW(check_plan(plan_from(parallel), Pictures().dims()));

@@ -16,7 +16,7 @@ TEST(Plan, OfOneRank) {
   EXPECT_EQ(plan.mesh.ranks(), 1);
   EXPECT_EQ(print(plan), "plan: 1 rank\n");
   for (const char* axis : {"data", "context", "tensor"}) EXPECT_TRUE(plan.mesh.has(axis)) << axis;
-  // What has nothing to split makes no rule.
+  // An axis with nothing to split has no rule.
   EXPECT_EQ(printed({.zero = 3, .shard_context = true, .sequence_parallel = true, .context_method = "ring"}),
             "plan: 1 rank\n");
 }
@@ -35,7 +35,7 @@ TEST(Plan, Zero) {
             "  flat in weight -> data\n");
 }
 
-// Groups are of neighbours: the inner factors of the axis.
+// Groups are of adjacent ranks: the inner factors of the axis.
 TEST(Plan, ShardGroups) {
   const auto shards = [](int64_t data, int64_t group) {
     return plan_from({.data = data, .zero = 1, .shard_group = group}).rules.back().axes;
@@ -96,7 +96,7 @@ TEST(Plan, Context) {
   EXPECT_EQ(printed({.context = 2, .context_method = "ulysses", .context_balance = "zigzag"}), zigzag + heads + seq);
 }
 
-// All of it, with the user's own rules before the rest and an order of the mesh.
+// Everything, with the user's rules first and a mesh order.
 TEST(Plan, Everything) {
   const Plan plan = plan_from({.data = 2,
                                .tensor = 2,

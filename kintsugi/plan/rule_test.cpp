@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kForm =
     "; write \"dim [in family] -> axes [, padded] [, in steps]\", such as \"embed in contract -> tensor, padded\"";
 
-// The error without the form that each of them ends in.
+// The error without the suffix that all of them share.
 std::string error_of(std::string_view text) {
   try {
     parse_rule(text);

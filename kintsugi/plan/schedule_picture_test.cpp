@@ -17,7 +17,7 @@ size_t count(std::string_view text, std::string_view word) {
   return found;
 }
 
-// "" if `text` is one well-formed XML element: tags nest, attributes are quoted and stand once, entities are known.
+// "" if `text` is one well-formed XML element: tags nest, attributes are quoted and unique, entities are known.
 std::string xml_fault(std::string_view text) {
   std::vector<std::string> open;
   size_t at = 0, roots = 0;
@@ -136,7 +136,7 @@ TEST(SchedulePicture, SvgHasARectangleForEachTask) {
 TEST(SchedulePicture, SvgShowsWhatIsWhenWhere) {
   const std::string svg = svg_of(make_schedule("zero_bubble", 2, 1, 2));
   EXPECT_EQ(count(svg, ">zero_bubble: 2 stages, 2 micro-batches; 7 units, bubble 16.7%</text>"), 1u);
-  // 914 px of 7 units begin at 72; rows are 30 px apart.
+  // 914 px for 7 units start at 72; rows are 30 px apart.
   EXPECT_EQ(count(svg,
                   "<rect x=\"202.57\" y=\"74\" width=\"130.57\" height=\"24\" fill=\"#7fb3e6\" fill-opacity=\"1.00\" "
                   "stroke=\"#ffffff\" stroke-width=\"1\"><title>forward of chunk 1, micro-batch 0: 1 to 2 "
@@ -155,7 +155,7 @@ TEST(SchedulePicture, SvgShowsWhatIsWhenWhere) {
   const std::string named = svg_picture(s, timeline(s), "units", 100, "a <model>");
   EXPECT_EQ(xml_fault(named), "");
   EXPECT_EQ(count(named, "y=\"46\" fill=\"#555555\">a &lt;model&gt;</text>"), 1u);
-  // Numbers of two digits do not fit any more, of one they do.
+  // Two-digit numbers do not fit any more, one-digit ones do.
   EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 10)), "font-size=\"11\" text-anchor=\"middle\""), 20u);
   EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 40)), "font-size=\"11\" text-anchor=\"middle\""),
             40u);  // backward alone
@@ -189,7 +189,7 @@ TEST(SchedulePicture, TheCheckerOfXmlSeesFaults) {
     EXPECT_NE(xml_fault(bad), "") << bad;
 }
 
-// docs/schedules.md shows each schedule as the code draws it.
+// docs/schedules.md shows each schedule as drawn by the code.
 TEST(SchedulePicture, ThePageShowsWhatIsDrawn) {
   const std::string page = base::read_file(std::filesystem::path(__FILE__).parent_path() / "../../docs/schedules.md");
   size_t at = 0;

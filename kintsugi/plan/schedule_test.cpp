@@ -30,7 +30,7 @@ std::string error_of(std::string_view name, int stages, int chunks, int64_t micr
   return "no error";
 }
 
-// check() of what `damage` makes of a schedule.
+// check() of a schedule modified by `damage`.
 std::string refused(Schedule schedule, const std::function<void(Schedule&)>& damage) {
   check(schedule);
   damage(schedule);
@@ -42,7 +42,7 @@ std::string refused(Schedule schedule, const std::function<void(Schedule&)>& dam
   return "no error";
 }
 
-// Calls with every schedule of small and usual numbers.
+// Calls with every schedule of small and usual sizes.
 void for_each_schedule(const std::function<void(const Schedule&)>& call) {
   for (std::string_view name : schedule_names())
     for (int stages : {1, 2, 3, 4, 8})
@@ -73,7 +73,7 @@ TEST(Schedule, OneForwardOneBackward) {
 }
 
 TEST(Schedule, Interleaved) {
-  // As figure 4 of Narayanan et al. 2021 has it, there with 4 stages and 8 micro-batches.
+  // Figure 4 of Narayanan et al. 2021, there with 4 stages and 8 micro-batches.
   const Schedule s = make_schedule("interleaved", 2, 2, 4);
   EXPECT_EQ(text_of(s.tasks[0]), "f0.0 f0.1 f2.0 f2.1 f0.2 b2.0 f0.3 b2.1 f2.2 b0.0 f2.3 b0.1 b2.2 b2.3 b0.2 b0.3");
   EXPECT_EQ(text_of(s.tasks[1]), "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 f1.2 b1.0 f1.3 b1.1 f3.2 b3.2 f3.3 b3.3 b1.2 b1.3");
@@ -115,7 +115,8 @@ TEST(Schedule, MicroBatchesInFlight) {
       if (s.name == "gpipe") {
         EXPECT_EQ(all.together, m);
       } else if (s.name == "zero_bubble") {
-        // Whole activations as 1F1B; what weight gradients need, on the later stages, for as many as the first has.
+        // Whole activations as in 1F1B; activations of pending weight gradients, on later stages, for as many as the
+        // first has.
         EXPECT_EQ(whole.together, std::min(m, p - stage));
         EXPECT_EQ(all.together, std::min(m, p));
       } else if (v == 1) {
@@ -137,7 +138,7 @@ TEST(Schedule, MicroBatchesInFlight) {
   EXPECT_EQ(in_flight(s, 3).by_chunk, (std::vector<int64_t>{5, 1}));
 }
 
-// A whole activation counts `whole`, what is left for the weight gradient `rest`: the most at one time on a stage.
+// A whole activation counts `whole`, what remains for the weight gradient `rest`: the peak of a stage.
 int64_t most_memory(const Schedule& s, int stage, int64_t whole, int64_t rest) {
   int64_t now = 0, most = 0;
   for (const Task& t : s.tasks[static_cast<size_t>(stage)]) {
@@ -233,7 +234,7 @@ TEST(Schedule, CheckRefusesDamage) {
 
 TEST(Schedule, CheckRefusesWhatWaitsForever) {
   const std::string begin = "[plan] internal error: schedule ";
-  // On one stage: a task waits for one that comes after it.
+  // On one stage: a task waits for a later one.
   EXPECT_EQ(refused(make_schedule("1f1b", 2, 1, 1), [](Schedule& s) { std::swap(s.tasks[1][0], s.tasks[1][1]); }),
             begin +
                 "\"1f1b\" waits forever: stage 1 at backward of chunk 1, micro-batch 0 for forward of chunk 1, "
@@ -243,7 +244,7 @@ TEST(Schedule, CheckRefusesWhatWaitsForever) {
       begin +
           "\"zero_bubble\" waits forever: stage 0 at weight of chunk 0, micro-batch 0 for backward of chunk 0, "
           "micro-batch 0");
-  // On two: the one wants a gradient first, the other an input. Stage 0 waits for them, and is not named.
+  // On two: one waits for a gradient, the other for an input. Stage 0 waits for them, and is not named.
   EXPECT_EQ(refused(make_schedule("gpipe", 3, 1, 2), [](Schedule& s) { std::swap(s.tasks[1][1], s.tasks[1][2]); }),
             begin +
                 "\"gpipe\" waits forever: stage 1 at backward of chunk 1, micro-batch 0 for backward of chunk 2, "

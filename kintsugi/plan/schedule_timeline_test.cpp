@@ -14,7 +14,7 @@ namespace {
 constexpr int kStages[] = {1, 2, 4, 8};
 constexpr int64_t kMicroBatches[] = {1, 4, 8, 32};
 
-// All stages idle as long, where all chunks cost the same.
+// All stages idle equally if all chunks cost the same.
 void expect_bubble(const Schedule& schedule, const Costs& costs, double expected) {
   SCOPED_TRACE(fmt::format("{} p{} v{} m{}", schedule.name, schedule.stages, schedule.chunks, schedule.micro_batches));
   const Timeline time = timeline(schedule, costs);
@@ -75,7 +75,7 @@ TEST(ScheduleTimeline, TheFormulaIsTheTimeline) {
   EXPECT_EQ(compared, 5 * (4 * 6 * 13 + 2 * (13 + 6 + 4 + 3 + 2 + 2)));
 }
 
-// Where W is more than F or B it cannot hide behind them: the bubble is (p-1)(F+B-min(F,B,W)), not (p-1)(F+B-W).
+// If W exceeds F or B it cannot hide behind them: the bubble is (p-1)(F+B-min(F,B,W)), not (p-1)(F+B-W).
 TEST(ScheduleTimeline, DearWeightGradientsLeaveMoreThanTheFormula) {
   for (const Costs& c : {Costs{1, 1, 2}, Costs{2, 2, 3}, Costs{1, 3, 2}, Costs{3, 1, 2}})
     for (int p : {2, 4, 8}) {

@@ -1,4 +1,4 @@
-// Two ranks with a sum over both and a message, whose times are given.
+// Two ranks with a sum over both and a message, with given times.
 #include "kintsugi/profile/measure.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ Instruction message(Collective kind, int event, int64_t peer) {
   return i;
 }
 
-// Rank 0 sends to rank 1, and both add up.
+// Rank 0 sends to rank 1, and both take part in a sum.
 Program program_of(int rank) {
   const Instruction first = rank == 0 ? message(Collective::send, 1, 1) : message(Collective::receive, 1, 0);
   Program p;
@@ -82,7 +82,7 @@ StepTimes times_of(int rank, int64_t clock) {
   return times;
 }
 
-// The clock of rank 1 is 7 ms behind, and `known` of that is known.
+// The clock of rank 1 is 7 ms behind, of which `known` is known.
 std::vector<RankProfile> measured(int64_t known = 7'000'000, int steps = 1) {
   std::vector<Program> programs = {program_of(0), program_of(1)};
   std::vector<StepTimes> times = {times_of(0, 0), times_of(1, 7'000'000)};
@@ -117,7 +117,7 @@ double microseconds(const RankProfile& r, std::string_view operation, Part part)
 TEST(Measure, WaitingEndsWhenTheLastMemberCame) {
   const std::vector<RankProfile> ranks = measured();
   const RankProfile &first = ranks[0], &second = ranks[1];
-  // Rank 1 came to the sum at 600.
+  // Rank 1 reached the sum at 600.
   EXPECT_NEAR(microseconds(first, "all_reduce", Part::waiting), 290, 1e-3);
   EXPECT_NEAR(microseconds(first, "all_reduce", Part::communication), 10 + 390, 1e-3);
   ASSERT_EQ(first.waits.size(), 1u);
@@ -125,7 +125,7 @@ TEST(Measure, WaitingEndsWhenTheLastMemberCame) {
   EXPECT_NEAR(1e6 * first.waits[0].seconds, 290, 1e-3);
   EXPECT_EQ(microseconds(second, "all_reduce", Part::waiting), 0);
   EXPECT_NEAR(microseconds(second, "all_reduce", Part::communication), 110, 1e-3);
-  // Rank 0 began to send at 20; the receive was asked for at 10, and waited for from 18 on.
+  // Rank 0 started to send at 20; the receive was posted at 10, and awaited from 18 on.
   EXPECT_NEAR(microseconds(second, "receive", Part::waiting), 2, 1e-3);
   EXPECT_NEAR(microseconds(second, "receive", Part::communication), 5 + 98, 1e-3);
   EXPECT_EQ(microseconds(first, "send", Part::waiting), 0);
@@ -262,7 +262,7 @@ TEST(RankProfile, DamageIsNamed) {
       "communication or waiting");
   EXPECT_EQ(error_of("{\"step\":1,\"ranks\":0,\"clocks\":0,\"of_ranks\":[]}"),
             "[profile] \"runs/one/profile.json\":1: \"ranks\" is 0; it should be a whole number from 1 to 2147483647");
-  // What is added up: two of these would not fit.
+  // The summed vector: two of these would not fit.
   RankProfile many;
   many.queues = {{.queue = "compute", .blocks = {}, .left_out = std::numeric_limits<int64_t>::max()}};
   EXPECT_EQ(error_of(to_json({.step = 12, .ranks = 1}, {to_json(many)})),

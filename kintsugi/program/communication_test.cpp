@@ -1,4 +1,4 @@
-// A small program of four ranks as text: splits, views, collectives, waits, and what it sends.
+// A small program of four ranks as text: splits, views, collectives, waits, and its traffic.
 #include "kintsugi/program/communication.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using tensor::DType;
 
-// data=4 tensor=2; two layers, of each a gather of its weights and a sum of what it makes, in two micro-batches.
+// data=4 tensor=2; two layers, each with a gather of its weights and a sum of its output, in two micro-batches.
 Program sample() {
   Program p;
   p.mesh = mesh::Mesh({{.name = "data", .size = 4}, {.name = "tensor", .size = 2, .zigzag = {"seq"}}});
@@ -139,7 +139,7 @@ calls train
             "  reduce_scatter over tensor             3072 bytes, 4 calls\n");
 }
 
-// Before waits are set, and where a wait has lost its collective.
+// Before waits are placed, and with a wait that has lost its collective.
 TEST(Communication, WithoutWaits) {
   Program p = sample();
   p.bodies[0].instructions.resize(1);

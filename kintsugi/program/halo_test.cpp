@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<int64_t>;
 
-// The blocks of all ranks of `mesh`, of a value whose element at position i is 100 + i; padding is 0.
+// The blocks of all ranks of `mesh`, for a value whose element at position i is 100 + i; padding is 0.
 std::vector<Row> blocks(const mesh::Mesh& mesh, const Cuts& cuts, bool with_halo) {
   std::vector<Row> all;
   for (int rank = 0; rank < mesh.ranks(); ++rank) {

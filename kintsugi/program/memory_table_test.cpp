@@ -38,7 +38,7 @@ class Made {
                         .variant_of = variant_of});
     return static_cast<int>(p.bodies.size()) - 1;
   }
-  // What is live at each instant: "call.instruction activations+communication+workspace".
+  // The live memory at each instant: "call.instruction activations+communication+workspace".
   std::string over(size_t most = 100) const {
     std::string text;
     for (const Instant& m : memory_over(p, p.lists[0], most))
@@ -66,8 +66,8 @@ Instruction moves(Kind kind, const std::string& name, std::vector<BufferId> ins,
   return i;
 }
 
-// Two micro-batches: x is received one call early, y = f(x) is sent, and waited for after the backward call, which
-// reads x again.
+// Two micro-batches: x is received one call early; y = f(x) is sent, and awaited after the backward call, which reads x
+// again.
 Made pipeline() {
   Made made;
   const BufferId x = made.buffer("x", 100), y = made.buffer("y", 10), t = made.buffer("t", 7), u = made.buffer("u", 7),
@@ -142,7 +142,7 @@ TEST(MemoryTable, AddsUpToTheBytesOfTheProgram) {
   EXPECT_EQ(share.parameters, 3 * 160);
 }
 
-// A gathered weight is of communication in the call that gathers it; a sum is while it is reduced.
+// A gathered weight counts as communication in the call that gathers it; a sum does while it is reduced.
 TEST(MemoryTable, CollectivesWithinACall) {
   Made made;
   const BufferId part = made.buffer("part", 1, Region::state), w = made.buffer("w", 10), x = made.buffer("x", 100),
@@ -157,7 +157,7 @@ TEST(MemoryTable, CollectivesWithinACall) {
             "0.7 1100+0+0\n");
 }
 
-// An accumulator of the arena is a gradient, but for while it is communicated.
+// An arena accumulator counts as a gradient, except while it is communicated.
 TEST(MemoryTable, GradientsOfTheArena) {
   Made made;
   const BufferId x = made.buffer("x", 1), g = made.buffer("g", 10), view = made.buffer("view", 10);

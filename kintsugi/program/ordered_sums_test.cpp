@@ -11,7 +11,7 @@ Instruction collective(Collective kind, BufferId b, std::vector<mesh::Factor> gr
   return i;
 }
 
-// A place for the largest reduction of each group; gathers and messages need none.
+// Space for the largest reduction of each group; gathers and messages need none.
 TEST(OrderedSums, APlaceForEachGroup) {
   Program p;
   p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 3}});

@@ -5,7 +5,7 @@
 namespace kintsugi::program::staging_test {
 namespace {
 
-// Two bodies that read one input, and the second another too; three numbers each.
+// Two bodies that share an input, and the second has another; three scalars each.
 Program made() {
   Program p;
   p.on_device = true;

@@ -1,5 +1,5 @@
-// A stage that receives one call early and waits for what it sent two calls later, and every way in which a call
-// between may touch what is under way, by the whole error.
+// A stage that receives one call early and waits for its send two calls later, and every way in which a call in between
+// may access memory in flight, with the full error.
 #include "kintsugi/program/verify_messages.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ Instruction kernel(const std::string& name, std::vector<BufferId> ins, std::vect
   return {.kernel = name, .ins = std::move(ins), .outs = std::move(outs)};
 }
 
-// The second of two stages. x is received, y = f(x) is sent on, z = g(x) is of the backward call. x and y are in
-// segments of their own, of which there are two places each: even micro-batches have the first.
+// The second of two stages. x is received, y = f(x) is sent, z = g(x) belongs to the backward call. x and y have
+// separate segments with two slots each: even micro-batches use the first.
 Program whole() {
   const tensor::Type type = {{{"n", 16}}, tensor::DType::f32};
   const auto buffer = [&](std::string name, int64_t offset, int segment) {
@@ -94,7 +94,7 @@ TEST(VerifyMessages, AWholeProgram) {
 }
 
 TEST(VerifyMessages, ABodyBetweenThatWritesWhatIsSent) {
-  // By the same buffer, which no owner of bytes tells from what was there.
+  // Through the same buffer, which byte ownership cannot distinguish from its previous content.
   const auto damage = [](Program& p) { of(p, backward).insert(of(p, backward).begin(), kernel("scale", {y}, {y})); };
   const std::string text =
       "at instruction 0 of backward, micro-batch 0 (scale) writes #1 \"y\", which " + kSend + " still reads";
@@ -103,9 +103,9 @@ TEST(VerifyMessages, ABodyBetweenThatWritesWhatIsSent) {
   damage(p);
   EXPECT_EQ(error_of([&] { verify(p); }), text);
   EXPECT_EQ(error_of([&] { verify_communication(p, 1); }), text);
-  // To read it is no harm.
+  // Reading it is allowed.
   EXPECT_EQ(error_after([](Program& q) { of(q, backward).push_back(kernel("add", {y, z}, {t})); }), "");
-  // By a view of it, as a workspace, by what lies in the same place.
+  // Through a view of it, as a workspace, by other buffers at the same place.
   EXPECT_EQ(error_after([](Program& q) { of(q, backward)[1].outs = {part}; }),
             "at instruction 1 of backward, micro-batch 0 (add) writes #5 \"part\", which " + kSend + " still reads");
   EXPECT_EQ(error_after([](Program& q) { of(q, backward)[0].workspace = y; }),
@@ -114,7 +114,7 @@ TEST(VerifyMessages, ABodyBetweenThatWritesWhatIsSent) {
             "at instruction 1 of backward, micro-batch 0 (add) writes #3 \"t\", which " + kSend + " still reads");
 }
 
-// While a sum is under way, no call between reads or writes it.
+// While a sum is in flight, no call in between reads or writes it.
 TEST(VerifyMessages, ASumThatALaterCallAwaits) {
   const auto with_sum = [](Program& p) {
     const Instruction sum = {.kind = Kind::collective, .ins = {y}, .outs = {y}, .group = {0}, .event = 1};
@@ -164,7 +164,7 @@ TEST(VerifyMessages, WhatIsReceivedIsNeitherReadNorWritten) {
   const std::string gelu = "at instruction 0 of backward, micro-batch 0 (gelu) ";
   EXPECT_EQ(with(x, z), gelu + "reads #0 \"x\", which " + receive + " still makes");
   EXPECT_EQ(with(z, x), gelu + "writes #0 \"x\", which " + receive + " still makes");
-  // By what is received for another micro-batch, in the same place.
+  // By a receive for another micro-batch into the same place.
   EXPECT_EQ(
       error_after([](Program& p) {
         p.lists[0].calls = {{receives, 0, 0}, {receives, 1, 0}};
@@ -174,7 +174,7 @@ TEST(VerifyMessages, WhatIsReceivedIsNeitherReadNorWritten) {
           receive + " still makes");
 }
 
-// In the bodies of the start and of the wait too, before the one and behind the other only.
+// Also in the bodies of the start and the wait, but only before the one and after the other.
 TEST(VerifyMessages, TheCallsOfTheStartAndTheWait) {
   EXPECT_EQ(error_after([](Program& p) { of(p, forward).push_back(kernel("scale", {y}, {y})); }),
             "at instruction 3 of forward, micro-batch 0 (scale) writes #1 \"y\", which " + kSend + " still reads");
@@ -183,13 +183,13 @@ TEST(VerifyMessages, TheCallsOfTheStartAndTheWait) {
   EXPECT_EQ(error_after([](Program& p) { of(p, waits).push_back(kernel("scale", {y}, {y})); }), "");
 }
 
-// An input in the place of what is sent is filled before the call that reads it.
+// An input placed over a buffer being sent is filled before the call that reads it.
 TEST(VerifyMessages, AnInputThatTheRunFills) {
   EXPECT_EQ(error_after([](Program& p) { p.buffer(ids).offset = 64; }),
             "before backward, micro-batch 0 fills #4 \"ids\", which " + kSend + " still reads");
 }
 
-// A part counts as the whole of what it is of, since where it begins depends on the rank.
+// A part counts as its whole, since its offset depends on the rank.
 TEST(VerifyMessages, APartIsTheWhole) {
   EXPECT_EQ(error_after([](Program& p) {
               p.buffer(part).part = {0};
@@ -199,7 +199,7 @@ TEST(VerifyMessages, APartIsTheWhole) {
             "at instruction 1 of backward, micro-batch 0 (add) writes #5 \"part\", which " + kSend + " still reads");
 }
 
-// In a long list the calls that are like others are looked at once; the first that is not is found.
+// In a long list, similar calls are checked once; the first deviating one is found.
 TEST(VerifyMessages, ALaterMicroBatchAlone) {
   const auto list = [](Program& p, int64_t micro_batches) {
     p.lists[0].calls.clear();

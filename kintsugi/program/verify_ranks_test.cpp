@@ -1,4 +1,4 @@
-// Programs of four ranks by hand, and every way in which one of them would wait forever, by the whole error.
+// Hand-written programs of four ranks, and every way in which one of them would wait forever, with the full error.
 #include "kintsugi/program/verify_ranks.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ std::string error_of(std::vector<Program> programs) {
   return "";
 }
 
-// Rank 1 alone is changed.
+// Only rank 1 is changed.
 std::string error_after(const Change& change) {
   std::vector<Program> programs(4, whole());
   change(programs[1]);
@@ -107,7 +107,7 @@ TEST(VerifyRanks, AWholeProgram) {
 }
 
 TEST(VerifyRanks, ACollectiveThatOneRankDoesNotReach) {
-  // Every micro-batch is damaged; the first is named. Rank 1 has proceeded meanwhile, as far as others reached.
+  // All micro-batches are damaged; the first is named. Rank 1 has proceeded meanwhile, as far as others reached.
   EXPECT_EQ(error_after([](Program& p) { erase(of(p, 0), 0, 2); }),
             "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
                 ") waits for rank 1, which is at instruction 0 of backward, micro-batch 0 (" + kReduceBack + ")");
@@ -149,7 +149,7 @@ TEST(VerifyRanks, OperationsThatAreNotTheSame) {
               for (size_t i : {0u, 1u}) of(p, 0)[i].group = {kData};
             }),
             begin + "all_reduce sum of #0 \"x\" into #1, 64 bytes of fp32, over data, ranks 1 3)");
-  // The buffers of one program are told apart by more than name and size.
+  // Buffers of one program are distinguished by more than name and size.
   EXPECT_EQ(error_after([](Program& p) {
               for (size_t i : {0u, 1u}) of(p, 0)[i].outs = {3};
               for (size_t i : {2u, 3u}) of(p, 0)[i].ins = {3};
@@ -181,7 +181,7 @@ TEST(VerifyRanks, TheOrderOfOperations) {
                                     ") waits for rank 1, which is at instruction 0 of forward, micro-batch 0 (" +
                                     kReduceBack + ")");
 
-  // Two of different groups, which use nothing of each other.
+  // Two of different groups that are independent of each other.
   const auto apart = [](Program& p) {
     for (size_t i : {2u, 3u}) of(p, 0)[i].ins = {3};
     p.lists[0].calls = {{0, 0}};
@@ -202,7 +202,7 @@ TEST(VerifyRanks, TheOrderOfOperations) {
 }
 
 TEST(VerifyRanks, Messages) {
-  // Ranks 0 and 1 send x to the ranks of the second data place, where it is received as x.
+  // Ranks 0 and 1 send x to the ranks at the second data position, which receive it as x.
   std::vector<Program> programs(4, whole());
   const Instruction send = message(Collective::send, 0, kData, 1, 5),
                     receive = message(Collective::receive, 0, kData, 0, 5);
@@ -241,7 +241,7 @@ TEST(VerifyRanks, Messages) {
             "train: rank 0 at instruction 1 of forward, micro-batch 1 (send of #0 \"x\", 64 bytes of fp32, over data, "
             "to rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
             "bytes of fp32, over data, from rank 0)");
-  // Both wait for what they send: neither ends before the other receives.
+  // Both wait for their sends: neither completes before the other receives.
   for (size_t rank = 0; rank < 4; ++rank) {
     const Instruction out = message(Collective::send, 0, kData, rank < 2 ? 1 : 0, 5),
                       in = message(Collective::receive, 1, kData, rank < 2 ? 1 : 0, 6);
@@ -261,7 +261,7 @@ TEST(VerifyRanks, Messages) {
 }
 
 TEST(VerifyRanks, AGroupIsMadeByAllItsMembers) {
-  // Ranks 0 and 1 use tensor and data, 2 and 3 tensor alone; no list calls what would show it.
+  // Ranks 0 and 1 use tensor and data, 2 and 3 only tensor; no list calls what would reveal it.
   std::vector<Program> programs(4, whole());
   for (Program& p : programs) p.lists[0].calls.clear();
   for (size_t rank : {2u, 3u}) erase(of(programs[rank], 0), 2, 2);
@@ -269,7 +269,7 @@ TEST(VerifyRanks, AGroupIsMadeByAllItsMembers) {
             "groups: rank 0 at instruction 2 of forward makes the group over data, ranks 0 2, and rank 2 does not");
 }
 
-// What is enqueued does not wait: both may send first and receive then, where the waits come last.
+// Enqueued operations do not block: both may send first and then receive, if the waits come last.
 TEST(VerifyRanks, MessagesThatCross) {
   std::vector<Program> programs(4, whole());
   for (size_t rank = 0; rank < 4; ++rank) {
@@ -293,7 +293,7 @@ TEST(VerifyRanks, MessagesThatCross) {
       "bytes of fp32, over data, from rank 0)");
 }
 
-// A message that cannot start holds back what follows it on the device, of whatever communicator.
+// A message that cannot start blocks everything after it on the device, of any communicator.
 TEST(VerifyRanks, AMessageThatIsHeldBack) {
   const auto of_channel = [](Instruction i, std::string channel, int event) {
     i.channel = std::move(channel);
@@ -319,12 +319,12 @@ TEST(VerifyRanks, AMessageThatIsHeldBack) {
   const std::vector<Instruction> ends = {a[0], a[1], a[2], wait(a[0]), wait(a[1]), wait(a[2])};
   EXPECT_EQ(with(ends, {b[0], b[1], b[2], wait(b[0]), wait(b[1]), wait(b[2])}), "");
   EXPECT_EQ(with(ends, {b[2], b[0], b[1], wait(b[2]), wait(b[0]), wait(b[1])}), "");
-  // The second message of channel a starts when the first has ended, c after it; the peer wants c first.
+  // The second message of channel a starts when the first has ended, and c after it; the peer wants c first.
   EXPECT_EQ(with(ends, {b[2], wait(b[2]), b[0], b[1], wait(b[0]), wait(b[1])}),
             "train: rank 0 at instruction 1 of forward, micro-batch 0 (send of #3 \"w\", 64 bytes of fp32, over data, "
             "to rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #1 \"y\", 64 "
             "bytes of fp32, over data, from rank 0)");
-  // So does a collective that the other members have come to.
+  // So does a collective that the other members have reached.
   const Instruction sum = start(Collective::all_reduce, 2, 2, kTensor, 8);
   const std::vector<Instruction> sums = {sum, wait(sum)};
   const auto joined = [](std::vector<Instruction> x, const std::vector<Instruction>& y) {
@@ -341,7 +341,7 @@ TEST(VerifyRanks, AMessageThatIsHeldBack) {
             "bytes of fp32, over data, from rank 0)");
 }
 
-// A message may be waited for in a later call of its micro-batch, once.
+// A message may be awaited in a later call of its micro-batch, once.
 TEST(VerifyRanks, MessagesFromCallToCall) {
   std::vector<Program> programs(4, whole());
   const Instruction send = message(Collective::send, 0, kData, 1, 5),
@@ -351,7 +351,7 @@ TEST(VerifyRanks, MessagesFromCallToCall) {
     const Instruction& i = rank < 2 ? send : receive;
     of(p, 0) = {i};
     of(p, 1) = {wait(i)};
-    // Each micro-batch has an x of its own.
+    // Each micro-batch has a separate x.
     p.buffer(0).segment = 0;
     p.lists[0].slots = {{0}, {64}};
     p.lists[0].calls = {{0, 0, 0}, {0, 1, 1}, {1, 0, 0}, {1, 1, 1}};
@@ -378,7 +378,7 @@ TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {
   EXPECT_EQ(error_after([](Program& p) { p.lists[0].step = Step::evaluate; }), "rank 1 has no list \"train\"");
   EXPECT_EQ(error_after([](Program& p) { p.lists.push_back({.step = Step::evaluate, .calls = {}}); }),
             "rank 1 has 2 lists, and rank 0 1");
-  // A call that does not communicate, and so would not be missed.
+  // A call without communication, which would not be missed.
   std::vector<Program> programs(4, whole());
   for (Program& p : programs) {
     p.bodies.push_back({.name = "quiet", .instructions = {}});
@@ -388,7 +388,7 @@ TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {
   EXPECT_EQ(error_of(programs), "train: call 4 of rank 3 is nothing, and of rank 0, which has the same buffers, quiet");
 }
 
-// Damage that one rank alone shows.
+// Damage visible on one rank alone.
 TEST(VerifyCommunication, Waits) {
   const std::string first = "train: rank 0 at instruction 0 of forward (" + kReduce + ")";
   const std::string gather = kGather + "0 2";
@@ -483,7 +483,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
             "1): its output overlaps its input");
 }
 
-// 1,024 ranks: all alike, and one that has a program of its own.
+// 1,024 ranks: all equal, except one with a different program.
 TEST(VerifyRanks, ManyRanks) {
   Program p = whole();
   p.mesh = mesh::Mesh({{.name = "data", .size = 32}, {.name = "tensor", .size = 32}});

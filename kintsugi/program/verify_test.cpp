@@ -1,4 +1,4 @@
-// A valid program, and every way to break it, by the whole error.
+// A valid program, and every way to break it, with the full error.
 #include "kintsugi/program/verify.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Verify, EveryWayToBreakIt) {
               p.bodies[0].instructions[0].workspace = kNoBuffer;
             }),
             verify + "evaluate: instruction 1 of evaluate (gelu): output 0 overlaps another");
-  // a is still needed when b is made over it.
+  // a is still needed when b overwrites it.
   EXPECT_EQ(error_after([](Program& p) {
               p.buffer(3).offset = 64;
               p.bodies[0].instructions[1].ins = {0};
@@ -97,7 +97,7 @@ TEST(Verify, EveryWayToBreakIt) {
             verify + "evaluate: output \"b\" is overwritten");
 }
 
-// What one micro-batch leaves is not there for the next list.
+// Values of a micro-batch are not available to the next list.
 TEST(Verify, AListBeginsWithNothingButStates) {
   Program p = whole();
   p.bodies.push_back({.name = "decode", .instructions = {p.bodies[0].instructions[1]}});

@@ -1,4 +1,4 @@
-// What follows from the order of calls, by a list of two micro-batches under way at one time.
+// Properties of the order of calls, for a list with two micro-batches in flight.
 #include "kintsugi/program/walk.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ Instruction kernel(std::vector<BufferId> ins, std::vector<BufferId> outs) {
   return {.kernel = "add", .ins = std::move(ins), .outs = std::move(outs)};
 }
 
-// Forward reads tokens and positions, backward tokens and labels, the update nothing that the run fills.
+// Forward reads tokens and positions, backward tokens and labels, the update no input.
 Program sample() {
   const tensor::Type type = {{{"n", 16}}, tensor::DType::f32};
   Program p;
@@ -69,7 +69,7 @@ TEST(Walk, InputsAreFilledBeforeTheCallThatReadsThemFirst) {
   using Inputs = std::vector<std::vector<BufferId>>;
   EXPECT_EQ(first_inputs(p, p.lists[0]), (Inputs{{0, 2}, {0, 2}, {1}, {0, 2}, {1}, {1}, {}}));
   EXPECT_EQ(fills(p, p.lists[0]), (std::vector<bool>{true, true, true, true, true, true, false}));
-  // Without inputs a micro-batch begins with its first call; what is of the step does not begin.
+  // Without inputs a micro-batch starts with its first call; calls of the step start none.
   EXPECT_EQ(first_inputs(p, p.lists[1]), (Inputs{{}, {}, {}, {}}));
   EXPECT_EQ(fills(p, p.lists[1]), (std::vector<bool>{true, false, false, true}));
 }

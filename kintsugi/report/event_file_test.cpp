@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A reader that shares nothing with the writer: a checksum bit by bit, numbers byte by byte.
+// A reader that shares no code with the writer: a bitwise checksum, numbers byte by byte.
 uint64_t number(std::string_view bytes, size_t at, int size) {
   uint64_t value = 0;
   for (int i = 0; i < size; ++i) value += uint64_t{static_cast<unsigned char>(bytes.at(at + i))} << (8 * i);
@@ -35,7 +35,7 @@ uint32_t masked_checksum(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-// Fields of a message by number; of a number its value, of the rest their bytes.
+// Fields of a message by number; the value of a number, the bytes of others.
 struct Field {
   uint64_t value = 0;
   std::string bytes;
@@ -99,7 +99,7 @@ struct Read {
   std::map<std::string, std::string> texts;
 };
 
-// A value of the plugin for texts: a tensor of strings that is one string, and what says that it is one.
+// A value of the text plugin: a one-element string tensor with its metadata.
 std::string text_of(const Message& value) {
   const Message tensor = message(only(value, 8)->bytes), metadata = message(only(value, 9)->bytes);
   EXPECT_EQ(only(tensor, 1)->value, 7u);    // DT_STRING
@@ -109,7 +109,7 @@ std::string text_of(const Message& value) {
   return only(tensor, 8)->bytes;
 }
 
-// The whole records of a file; `torn`: whether an incomplete one follows them.
+// The complete records of a file; `torn`: whether an incomplete one follows.
 std::vector<Read> events_of(const fs::path& path, bool torn = false) {
   const std::string file = base::read_file(path);
   std::vector<Read> events;
@@ -180,7 +180,7 @@ TEST_F(EventFiles, EveryValueIsReadBack) {
   EXPECT_TRUE(read[4].scalars.empty());
 }
 
-// TensorBoard takes them for Markdown, in which what is indented by four is left as it is.
+// TensorBoard renders Markdown, which keeps lines indented by four.
 TEST_F(EventFiles, Texts) {
   {
     EventFile events(folder, 0);

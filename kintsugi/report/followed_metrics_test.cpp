@@ -43,7 +43,7 @@ TEST_F(Followed, WhatIsNewIsRead) {
   EXPECT_EQ(metrics.table().last_step, 3);
 }
 
-// As a run that is resumed does: another file in its place, without the last steps.
+// As a resumed run does: replaces the file, without the last steps.
 TEST_F(Followed, AFileInItsPlaceIsReadAnew) {
   append("{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":3,\"loss\":3}\n");
   EXPECT_TRUE(metrics.read());
@@ -62,7 +62,7 @@ TEST_F(Followed, AFileThatWasCutIsReadAnew) {
   append("{\"step\":2,\"loss\":7}\n");
   EXPECT_TRUE(metrics.read());
   EXPECT_EQ(metrics.table().measure("loss").values, (std::vector<double>{1, 7}));
-  // Cut, and longer than before when it is looked at again.
+  // Truncated, and longer than before at the next look.
   append("{\"step\":3,\"loss\":3}\n");
   EXPECT_TRUE(metrics.read());
   fs::resize_file(path, 20);

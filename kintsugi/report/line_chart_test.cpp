@@ -33,7 +33,7 @@ TEST(LineChart, CurvesAreDrawnWhereTheirValuesAre) {
                              {.name = "b", .colour = 1, .points = {{0, 5}, {10, 0}}, .dots = true}},
                   .from_zero = true});
   expect_whole(chart);
-  // 2000 units across; 1000 down for 0 to 10.4, a margin above.
+  // 2000 units wide; 1000 high for 0 to 10.4, with a margin above.
   EXPECT_EQ(count(chart, "<path class=\"c0\" d=\"M0 1000l1000-481 1000-481\"><title>a</title></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<path class=\"c1 d1\" d=\"M0 519l2000 481\"><title>b</title></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<path class=\"c1 dots\" d=\"M0 519h0m2000 481h0\"></path>"), 1u) << chart;
@@ -54,7 +54,7 @@ TEST(LineChart, WhatIsNotFiniteIsAGapWithAMark) {
   EXPECT_EQ(count(chart, "<path class=\"c0\" d=\"M0 963l500-926m1000 0l500 926\"></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<path class=\"lost\" d=\"M1000 0l0 40\"><title>not finite</title></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "class=\"legend\""), 0u);
-  // What stands alone is a dot.
+  // An isolated point is a dot.
   const std::string dots =
       html_chart({.heading = "h", .curves = {{.name = "", .points = {{0, 1}, {1, kNan}, {2, 2}, {3, 2}, {4, kNan}}}}});
   EXPECT_EQ(count(dots, "d=\"M0 963h0m1000-926l500 0\""), 1u) << dots;

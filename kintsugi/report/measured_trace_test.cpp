@@ -16,7 +16,7 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 
-// A reader that shares nothing with the writer.
+// A reader that shares no code with the writer.
 struct Value {
   uint64_t number = 0;
   std::string bytes;
@@ -78,7 +78,7 @@ struct Read {
   }
 };
 
-// Slices of each track lie within each other, in the order of time, or the test fails.
+// Slices of each track nest, in order of time, or the test fails.
 Read read(const std::string& trace) {
   Read read;
   std::map<uint64_t, std::vector<size_t>> open;
@@ -131,7 +131,7 @@ Instruction message(bool sends, int event) {
   return i;
 }
 
-// Two messages from rank 0 to rank 1, which waits for the second one first, and a sum over both.
+// Two messages from rank 0 to rank 1, which waits for the second first, and a sum over both.
 Program program_of(int rank) {
   const bool sends = rank == 0;
   const Instruction a = message(sends, 0), b = message(sends, 1);
@@ -146,7 +146,7 @@ Program program_of(int rank) {
   return p;
 }
 
-// Rank 1 is asked for its receives long before rank 0 sends.
+// Rank 1 posts its receives long before rank 0 sends.
 StepTimes times_of(int rank) {
   StepTimes times = {.whole = {0, 20'000}, .inputs = {{}}};
   if (rank == 0) times.inputs[0] = {100, 200};
@@ -218,7 +218,7 @@ TEST(MeasuredTrace, SlicesAreCallsInstructionsAndWaits) {
             "    wait for receive 11000 11300\n"
             "    start all_reduce 11500 11800\n"
             "    wait for all_reduce 12000 12300\n");
-  // The first message was done when the second was, and the second went after it.
+  // The first message completed with the second, which started after it.
   EXPECT_EQ(trace.text("rank 1 (stage 1)/pipe: forward.1 from 0"), "receive 5001 9000\nreceive 9000 9000\n");
 }
 

@@ -13,7 +13,7 @@ using program::BufferId;
 using program::Program;
 using program::Region;
 
-// `calls` micro-batches of a body that makes a value and reads it.
+// `calls` micro-batches of a body that writes a value and reads it.
 Program made(int64_t calls) {
   Program p;
   const auto buffer = [&](int64_t bytes, Region region) {
@@ -40,7 +40,7 @@ Program made(int64_t calls) {
   return p;
 }
 
-// Elements close in the order in which they open, and all close; no other < or & is there.
+// Elements nest and are all closed; there are no other < or &.
 bool well_formed(const std::string& svg) {
   std::vector<std::string> open;
   const std::string tag = R"re(<(/?)([a-z]+)((?: [A-Za-z-]+="[^"<&]*")*)(/?)>)re";
@@ -71,10 +71,10 @@ TEST(MemoryPicture, AnInstructionIsAStep) {
   EXPECT_TRUE(has(svg, ">memory of a rank</text>"));
   EXPECT_TRUE(has(svg, ">allocated: 8.0 KiB (8,192 bytes)</text>"));
   EXPECT_TRUE(has(svg, ">2 KiB</text>"));
-  // The lower half is weights from end to end: half of the height of 320 above the axis at 396.
+  // The lower half is weights over the whole width: half of the height of 320 above the axis at 396.
   EXPECT_TRUE(has(svg, R"(<path d="M76.0 236.0H986.0L986.0 396.0H76.0Z" fill="#4c72b0"><title>weights</title></path>)"))
       << svg;
-  // Workspace is there while the first of two instructions runs, twice.
+  // The workspace is live during the first of two instructions, twice.
   EXPECT_TRUE(has(
       svg,
       R"(<path d="M76.0 196.0H303.5V236.0H531.0V196.0H758.5V236.0H986.0L986.0 236.0H76.0Z" fill="#c9b3de"><title>workspace</title></path>)"))
@@ -100,14 +100,14 @@ TEST(MemoryPicture, PhasesAndPackingAreTold) {
 TEST(MemoryPicture, TheLimitOfARank) {
   const auto drawn = [](int64_t limit) { return memory_picture(made(2), "m", limit); };
   EXPECT_FALSE(has(drawn(0), "limit of a rank"));
-  // Of a height of 320 above the axis at 396, the plan's 8 KiB are half.
+  // The plan's 8 KiB take half of the height of 320 above the axis at 396.
   const std::string above = drawn(16 << 10);
   EXPECT_TRUE(well_formed(above));
   EXPECT_TRUE(has(above, R"(<path d="M76.0 76.0H986.0" stroke="#c0392b" stroke-dasharray="6 4"/>)")) << above;
   EXPECT_TRUE(has(above, R"(<path d="M76.0 236.0H986.0" stroke="#333333" stroke-dasharray="6 4"/>)"));
   EXPECT_TRUE(has(above, ">limit of a rank: 16.0 KiB</text>"));
   EXPECT_TRUE(has(above, ">15 KiB</text>"));
-  // A limit that is exceeded is a line in what is drawn.
+  // An exceeded limit is a line within the picture.
   EXPECT_TRUE(has(drawn(4 << 10), R"(<path d="M76.0 236.0H986.0" stroke="#c0392b" stroke-dasharray="6 4"/>)"));
   const std::string far = drawn(1 << 20);
   EXPECT_TRUE(has(far, ">limit of a rank: 1.0 MiB, far above</text>"));

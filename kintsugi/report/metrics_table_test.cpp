@@ -36,7 +36,7 @@ TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
   const std::string whole = "{\"step\":1,\"loss\":5.5}\n";
   EXPECT_EQ(parse_metrics(whole + "{\"step\":2,\"lo").left_out,
             Texts{"line 2 is incomplete: not an object with a step"});
-  // A last line without its end is whole if it is an object.
+  // An unterminated last line is complete if it is an object.
   EXPECT_EQ(parse_metrics(whole + "{\"step\":2}").num_steps, 2);
   for (const char* bad :
        {"{}", "[]", "7", "{\"step\":2.5}", "{\"step\":-1}", "{\"step\":null}", "{\"step\":1e300}", "{\"step\":2,}",
@@ -67,7 +67,7 @@ TEST(MetricsTable, TextsOfTheModel) {
   EXPECT_EQ(table.left_out, Texts{"line 3 is incomplete: not an object with a step"});
 }
 
-// However it is cut into pieces, a file is read as it is as a whole.
+// A file read in arbitrary pieces gives the same as read whole.
 TEST(MetricsTable, AFileThatGrows) {
   const std::string file = "{\"step\":1,\"loss\":5.5}\n{\"step\":2,\"loss\":5}\n{\"step\":4,\"loss\":3}\n";
   for (size_t first = 0; first <= file.size(); ++first)

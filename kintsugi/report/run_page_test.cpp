@@ -17,7 +17,7 @@ bool has(const std::string& page, std::string_view text) {
   return page.find(text) != std::string::npos;
 }
 
-// As `train` writes it, with noise that is the same each time.
+// As written by `train`, with reproducible noise.
 std::string metrics_of(int64_t steps, int64_t tokens_per_step, const std::string& more = "") {
   std::string text;
   uint64_t noise = 1;
@@ -126,7 +126,7 @@ TEST(RunPage, RunsAreRanked) {
   EXPECT_FALSE(has(run_page(std::span(runs).first(1), "k"), "Ranking"));
 }
 
-// The heaviest kernel of one run is not the other's, and has its colour in both.
+// The heaviest kernels of two runs differ, and each has the same colour in both.
 TEST(RunPage, AKernelHasOneColour) {
   profile::StepProfile one = {.step = 1, .ranks = 1}, two = one;
   for (auto* step : {&one, &two}) step->of_ranks.push_back({.rank = 0, .steps = 1, .seconds = 1});
@@ -146,7 +146,7 @@ TEST(RunPage, AKernelHasOneColour) {
   EXPECT_NE(step_legend(one, operations).find(">attention</li>"), std::string::npos);
 }
 
-// A pipeline of two stages, of which each has `ranks` ranks and `blocks` blocks.
+// A pipeline of two stages with `ranks` ranks and `blocks` blocks each.
 profile::StepProfile measured_step(int ranks, int blocks) {
   using profile::Part;
   profile::StepProfile step = {.step = 1003, .ranks = 2 * ranks, .clocks = 4e-6};

@@ -50,7 +50,7 @@ TEST(Thin, ExtremesAndEndsStay) {
   EXPECT_TRUE(holds(10'000, s.y[9'999]));
   EXPECT_TRUE(holds(1235, -50));
   EXPECT_TRUE(holds(7778, 80));
-  // Of every hundredth, not only of the whole.
+  // For every hundredth, not only the whole.
   constexpr double kWidth = 9'999.0 / 100;
   for (int part = 0; part < 100; ++part) {
     Point low = {0, 1e9}, high = {0, -1e9};

@@ -84,7 +84,7 @@ q ends
 )");
 }
 
-// A run that was stopped says so and how it goes on, and one that failed says why.
+// A stopped run shows how to continue, and a failed one its error.
 TEST(WatchFrame, OfARunThatEnded) {
   Case c;
   c.run.quiet_seconds = 1e5;
@@ -113,7 +113,7 @@ TEST(WatchFrame, OfARunThatEnded) {
       << c.frame(80, 12);
 }
 
-// Four ranks of a pipeline, of which the others wait for rank 3.
+// Four ranks of a pipeline, the others waiting for rank 3.
 TEST(WatchFrame, OfRanks) {
   using profile::Part;
   profile::StepProfile measured = {.step = 62, .ranks = 4};
@@ -204,7 +204,7 @@ loss, and validation (o)
 )");
 }
 
-// Whatever the size, nothing is wider or longer than the screen.
+// For any size, nothing exceeds the screen.
 TEST(WatchFrame, FitsAnyScreen) {
   Case c;
   c.run.name = "a/long/path/of/a/run/that/does/not/fit/into/any/of/the/smaller/screens";

@@ -17,7 +17,7 @@ using tensor::Shape;
 
 constexpr int64_t kWide = 3001;  // more than a share of a thread
 
-// A program of states, inputs and outputs, and of a few instructions over them, laid out by hand.
+// A hand-made program of states, inputs and outputs, and a few instructions.
 struct Hand {
   program::Program p;
 
@@ -67,7 +67,7 @@ std::string error_of(const std::function<void()>& f) {
 }  // namespace
 
 // The numbers are from an independent program in another language: Philox4x32-10 keyed by FNV-1a of the name and the
-// seed, two normal numbers of four words. They must never change, since runs are repeated by their seed.
+// seed, two normal numbers per four words. They must never change, since runs are reproduced by their seed.
 TEST(Initialize, AFunctionOfSeedNameAndIndex) {
   Hand h;
   h.state("w", {{"a", kWide}}, DType::f64, normal(0.5));
@@ -98,7 +98,7 @@ TEST(Initialize, AFunctionOfSeedNameAndIndex) {
   EXPECT_NEAR(square, 0.25, 4 * 0.25 * std::sqrt(2.0 / kWide));
 }
 
-// The master weight is the number that the weight was rounded from.
+// The master weight is the number before rounding.
 TEST(Initialize, AMasterIsItsWeightBeforeRounding) {
   for (const DType narrow : {DType::bf16, DType::f16}) {
     Hand h;
@@ -185,7 +185,7 @@ TEST(Executor, InputsOutputsAndNumbers) {
             "[kernels] internal error: the reference set has no kernel \"scales\"");
 }
 
-// The index of `seq` begins at the run's position where the body says so, and at 0 elsewhere.
+// The index of `seq` starts at the run's position if the body requires it, otherwise at 0.
 TEST(Executor, SeqBeginsAtThePosition) {
   Hand h;
   const BufferId table = h.state("table", {{"position", 6}, {"embed", 1}}, DType::f32, constant(0.0)),

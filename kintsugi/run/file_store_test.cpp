@@ -45,7 +45,7 @@ std::vector<std::byte> block(size_t bytes, int seed) {
   return b;
 }
 
-// While this object exists, no file of this process may grow beyond that.
+// While this object exists, no file of this process may exceed this size.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) {
@@ -67,7 +67,7 @@ using FileStoreTest = Folder;
 
 }  // namespace
 
-// More requests than have a place at one time; each sees those before it.
+// More concurrent requests than slots; each sees those before it.
 TEST_F(FileStoreTest, WritesAndReadsInOrder) {
   FileStore store(path, 1 << 20, 0);
   EXPECT_TRUE(empty());  // it has no name
@@ -109,7 +109,7 @@ TEST_F(FileStoreTest, AFolderThatCannotBeWritten) {
   fs::permissions(path, fs::perms::owner_all);
 }
 
-// The error comes before anything is written, and leaves nothing.
+// Fails before anything is written, and leaves nothing.
 TEST_F(FileStoreTest, AFullDisk) {
   const FileLimit limit(1 << 20);
   const std::string text = error_of([&] { FileStore store(path, 3 << 20, 2); });

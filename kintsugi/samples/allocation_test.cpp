@@ -1,4 +1,4 @@
-// Nothing is allocated between two steps: operator new is counted.
+// Nothing is allocated between two steps: counts operator new.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ std::atomic<int64_t> allocations{0};
 
 }  // namespace
 
-// Not inlined: the compiler would see that what new gave is freed, and warn of it.
+// Not inlined: the compiler would see that memory from new is freed, and warn.
 [[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;

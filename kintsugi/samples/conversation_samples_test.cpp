@@ -12,8 +12,7 @@
 namespace kintsugi::samples::conversation_samples_test {
 namespace {
 
-// data::Conversations whose answers are as long as these numbers say; with the question "a" and the format of
-// mistral-v3.
+// data::Conversations with answers of these lengths; with the question "a" and the template mistral-v3.
 std::shared_ptr<const data::Conversations> conversations(const data::TestFolder& folder,
                                                          const std::vector<size_t>& lengths) {
   std::string file;
@@ -47,7 +46,7 @@ TEST(ConversationSamples, PackWholeConversationsApart) {
         continue;
       }
       ASSERT_LT(s, samples.num_samples());
-      // The conversation that begins there: its ids, and the next one as the label where it is an answer.
+      // The conversation that starts there: its ids, and the next id as the label within answers.
       size_t which = all->size();
       for (size_t c = 0; c < all->size(); ++c)
         if (static_cast<size_t>(all->ids(c).size()) > i - begin + 1 && begin + all->ids(c).size() - 1 <= 64 &&

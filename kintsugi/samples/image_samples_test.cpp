@@ -42,7 +42,7 @@ TEST(ImageSamples, AreCroppedAndFlipped) {
   EXPECT_EQ(numbers, (std::vector<float>{2, 0, 4, 0}));
 }
 
-// All crops and both directions are equally likely, and are a function of the seed and the sample's number.
+// All crops and both directions are equally likely, as a function of the seed and the sample's index.
 TEST(ImageSamples, ChangesAreDrawnByNumber) {
   const ImageOptions options = {.order = {}, .crop_padding = 2, .flip = true, .seed = 4};
   std::vector<int> down(5), right(5);
@@ -63,7 +63,7 @@ TEST(ImageSamples, ChangesAreDrawnByNumber) {
   EXPECT_EQ(change_of({.order = {}, .crop_padding = 0, .flip = false, .seed = 4}, 17).down, 0);
 }
 
-// A batch is its samples one by one, whatever rank reads them and where a run resumes; an epoch has each image once.
+// A batch equals its samples read individually, regardless of rank and resume point; an epoch has each image once.
 TEST(ImageSamples, AreAFunctionOfTheirNumber) {
   const TestFolder folder;
   const ImageOptions options = {.order = {.shuffled = true, .seed = 3}, .crop_padding = 4, .flip = true, .seed = 3};

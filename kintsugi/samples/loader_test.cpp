@@ -12,7 +12,7 @@
 namespace kintsugi::samples::loader_test {
 namespace {
 
-// Row n is full of the number n; the sample `bad` throws, `slow` takes long.
+// Row n is filled with the number n; sample `bad` throws, `slow` takes long.
 class Numbers : public SampleSource {
  public:
   uint64_t bad = UINT64_MAX;

@@ -55,7 +55,7 @@ BatchMemory sample(const MaskedSamples& samples, uint64_t n, int64_t count = 1) 
   return batch;
 }
 
-// The sample before anything was hidden.
+// The sample before masking.
 std::vector<int32_t> whole(const BatchMemory& batch) {
   std::vector<int32_t> tokens = ints(batch, "tokens"), labels = ints(batch, "labels");
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -65,8 +65,8 @@ std::vector<int32_t> whole(const BatchMemory& batch) {
 
 }  // namespace
 
-// One part: a window of neighbouring tokens between the first token and the separator, of which 15% are predicted, of
-// these 80% hidden, 10% random, 10% left.
+// One part: a window of consecutive tokens between first_token and separator_token; 15% are predicted, of which 80% are
+// masked, 10% random, 10% unchanged.
 TEST(MaskedSamples, HideTokensOfAWindow) {
   const data::TestFolder folder;
   const MaskedSamples samples = training(folder, options(false));
@@ -134,7 +134,7 @@ TEST(MaskedSamples, PairsFollowOneAnotherInHalfOfThem) {
   EXPECT_NEAR(follows, 1000, 90);
 }
 
-// A batch is its samples one by one, whatever memory held before.
+// A batch equals its samples read individually, whatever its memory held before.
 TEST(MaskedSamples, AreAFunctionOfTheirNumber) {
   const data::TestFolder folder;
   for (const bool pairs : {false, true}) {

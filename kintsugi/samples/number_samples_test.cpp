@@ -24,7 +24,7 @@ std::vector<int32_t> ints(const BatchMemory& batch, std::string_view name) {
 
 }  // namespace
 
-// Each row once in an epoch, in another order each time; of an evaluation in the order of the file.
+// Each row once per epoch, in a different order each time; in file order for evaluation.
 TEST(NumberSamples, AreRowsInAnOrder) {
   const data::TestFolder folder;
   std::string text;
@@ -50,7 +50,7 @@ TEST(NumberSamples, AreRowsInAnOrder) {
   EXPECT_EQ(ints(last, "classes"), (std::vector<int32_t>{7, kIgnored}));
 }
 
-// Padding is a document of its own; what is too long is cut.
+// Padding is a separate document; longer samples are cut.
 TEST(DocumentSamples, AreDocumentsWithTheirLabels) {
   const data::TestFolder folder;
   data::write_tokens(folder / "d", {{10, 11}, {20, 21, 22, 23, 24}}, {.vocab_size = 100, .tokenizer = ""});

@@ -18,7 +18,7 @@ namespace {
 struct Batch {
   std::vector<int32_t> tokens, labels, starts;
 
-  // With the starts of documents or without.
+  // With and without the starts of documents.
   Batch(int64_t samples, int64_t sequence, bool documents = false)
       : tokens(static_cast<size_t>(samples * sequence), -7), labels(tokens), starts(tokens) {
     for (const auto& [name, part] : {std::pair{"tokens", &tokens}, {"labels", &labels}, {"starts", &starts}})
@@ -36,7 +36,7 @@ struct Batch {
   int64_t rows;
 };
 
-// Token i of the file is i, so that a sample shows where it is from.
+// Token i of the file is i, so a sample shows its origin.
 std::shared_ptr<const data::TokenFile> counting_file(const data::TestFolder& folder, const std::string& name,
                                                      int32_t tokens) {
   std::vector<int32_t> ids(static_cast<size_t>(tokens));
@@ -47,7 +47,7 @@ std::shared_ptr<const data::TokenFile> counting_file(const data::TestFolder& fol
 
 }  // namespace
 
-// Each sample behind a token, which predicts its first: every token of the file is predicted once.
+// Each sample after a token that predicts its first: every token of the file is predicted once.
 TEST(Sampler, SamplesMayBeginWithAToken) {
   const data::TestFolder folder;
   const auto file = counting_file(folder, "ten", 10);
@@ -123,7 +123,7 @@ TEST(Permutation, EveryPlaceIsEquallyLikely) {
   }
 }
 
-// The numbers decide what a run sees: a change would break resuming.
+// The numbers determine what a run sees: a change would break resuming.
 TEST(Permutation, NeverChanges) {
   const Permutation permutation(10, 42);
   std::vector<uint64_t> images;
@@ -221,7 +221,7 @@ TEST(Sampler, TheLayoutChangesNoSample) {
   }
 }
 
-// As with the permutation: a resumed run must see what it would have seen.
+// As for the permutation: a resumed run must see what it would have seen.
 TEST(Sampler, NeverChanges) {
   const data::TestFolder folder;
   const Sampler sampler({{counting_file(folder, "a", 1000), 0.75}, {counting_file(folder, "b", 100), 0.25}},

@@ -1,4 +1,4 @@
-// Which samples a validation reads.
+// The samples that a validation reads.
 #include "kintsugi/samples/spread_samples.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace kintsugi::samples::spread_samples_test {
 namespace {
 
-// Sample n is the token n; behind the last, -1.
+// Sample n is the token n; after the last, -1.
 class Numbered : public FiniteSource {
  public:
   explicit Numbered(uint64_t count) : count_(count) {}

@@ -1,4 +1,4 @@
-// Threads that ask for one value at a time have it made once.
+// Threads that request one value concurrently compute it once.
 #include "kintsugi/search/once.h"
 
 #include <gtest/gtest.h>

@@ -24,8 +24,8 @@ namespace {
 
 using simulate::Cluster;
 
-// Transfers that share a link share its bandwidth, so that one which begins earlier can delay another on which more
-// depends: a schedule of fixed order has such anomalies (Graham 1969, "Bounds on Multiprocessing Timing Anomalies").
+// Transfers share the bandwidth of a link, so an earlier start of one can delay another that is more critical:
+// schedules of fixed order have such anomalies (Graham 1969, "Bounds on Multiprocessing Timing Anomalies").
 constexpr double kAnomaly = 2e-3;
 
 constexpr const char* kMachine = R"([cluster]
@@ -138,8 +138,8 @@ TEST(Physics, OfTime) {
     Layout selective = layout;
     selective.recompute = "selective";
     EXPECT_GE(seconds(selective, cluster), step * (1 - kAnomaly)) << "recompute";
-    // Twice the replicas and twice the batch. With ZeRO the update of a rank becomes less; and with one replica, sums
-    // of gradients over `context` are in one queue with the collectives of attention, which wait for them.
+    // Twice the replicas and twice the batch. With ZeRO a rank's update shrinks; and with one replica, gradient sums
+    // over `context` share a queue with attention's collectives, which wait for them.
     Layout once = layout, twice = layout;
     once.zero = twice.zero = 0;
     if (once.context > 1) once.data = twice.data = std::max(2, once.data);
@@ -148,9 +148,8 @@ TEST(Physics, OfTime) {
   }
 }
 
-// Of the rank that has most. ZeRO-2 keeps a rank's part of the gradients, in fp32, beside those that are not yet
-// reduced, and ZeRO-3 its part of the weights beside what it gathers: both may be all of them where a stage has few
-// layers.
+// The maximum over ranks. ZeRO-2 keeps a rank's shard of fp32 gradients in addition to unreduced ones, and ZeRO-3 its
+// shard of weights in addition to gathered ones: both may be all of them if a stage has few layers.
 TEST(Physics, OfMemory) {
   for (Layout layout : layouts(3)) {
     layout.data = std::max(2, layout.data);

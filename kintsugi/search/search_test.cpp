@@ -1,5 +1,5 @@
-// Every candidate of small cases is compiled and simulated: no bound is above what comes out, and the search finds the
-// same ten.
+// Every candidate of small cases is compiled and simulated: no bound exceeds the result, and the search finds the same
+// ten.
 #include "kintsugi/search/search.h"
 
 #include <fmt/format.h>
@@ -130,7 +130,7 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
   for (const int64_t limit : {needs.back(), needs[needs.size() / 2], needs[4]}) {
     std::vector<double> expected;
     for (const Tried& t : tried) {
-      // With offload only where it does not fit without.
+      // Offload only if the layout does not fit without it.
       Candidate without = t.candidate;
       without.offload = {};
       const auto fits = [&](const Tried& other) {
@@ -146,7 +146,7 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
     for (const Tried& t : found.best) {
       seconds.push_back(t.time.seconds);
       EXPECT_LE(t.bytes, limit);
-      // What was compiled and verified as a run is.
+      // Compiled and verified like a run.
       const std::string name = in_words(t.candidate);
       const auto verified =
           std::ranges::find_if(tried, [&](const Tried& other) { return in_words(other.candidate) == name; });
@@ -162,7 +162,7 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
   }
 }
 
-// Sums of gradients that take about as long as the layers whose passes hide them, with several chunks on a stage.
+// Gradient sums that take about as long as the layers that hide them, with several chunks per stage.
 TEST(Search, BoundsHoldWhereSumsAreHidden) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 16\n");
@@ -182,8 +182,8 @@ TEST(Search, BoundsHoldWhereSumsAreHidden) {
   }
 }
 
-// Parts of gradients and weights, gathers and sums of which passes wait for, and several chunks: of more ranks of the
-// data axis than the few layers are compiled for.
+// Sharded gradients and weights, exposed gathers and sums, and several chunks: with more data ranks than the few layers
+// compiled.
 TEST(Search, BoundsHoldWhereManyShareStates) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 32\n");
@@ -205,7 +205,7 @@ TEST(Search, BoundsHoldWhereManyShareStates) {
   EXPECT_GT(tightest, 0.9);
 }
 
-// States are split over the context axis too, and that may be all that there is.
+// States are also sharded over the context axis, possibly only there.
 TEST(Search, BoundsHoldWhereContextSharesStates) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 64\nglobal_batch = 16\n");
@@ -234,8 +234,8 @@ TEST(Search, BoundsHoldWhereContextSharesStates) {
     }
 }
 
-// What activations take to the file and back is known from one replica, before ZeRO and the data axis are looked at;
-// what the optimizer's state does, with the schedule.
+// The offload traffic of activations is known from one replica, before ZeRO and the data axis; that of optimizer state,
+// with the schedule.
 TEST(Search, BoundsHoldWhereStatesOrActivationsGoToTheFile) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 128\nglobal_batch = 32\n");
@@ -270,7 +270,7 @@ TEST(Search, BoundsHoldWhereStatesOrActivationsGoToTheFile) {
   }
 }
 
-// What the first stage sends on is kept there, and was once counted twice: only there nothing is received.
+// The first stage keeps its sent values, which were once counted twice: it is the only one that receives nothing.
 TEST(Search, MemoryBoundsHoldInDeepPipelines) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 256\nheads = 2\nvocab = 16\n[train]\nsequence = 128\nglobal_batch = 16\n");
@@ -292,7 +292,7 @@ TEST(Search, MemoryBoundsHoldInDeepPipelines) {
     }
 }
 
-// One that ends for lack of time has what fits of what it simulated, and says what the others take at least.
+// A search that times out reports the simulated layouts that fit, and a lower bound for the others.
 TEST(Search, ABudgetEndsIt) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 8\n");
@@ -306,7 +306,7 @@ TEST(Search, ABudgetEndsIt) {
   ASSERT_EQ(found.best.size(), 1u);  // it goes on until one fits
   EXPECT_GT(found.left, 0);
   EXPECT_LT(found.counts.simulated, whole.counts.simulated);
-  // No layout that it left is below that.
+  // No skipped layout is below that.
   for (const Tried& t : whole.best)
     if (in_words(t.candidate) != in_words(found.best[0].candidate)) {
       EXPECT_GE(t.time.seconds, found.left * (1 - 1e-9)) << in_words(t.candidate);
@@ -339,8 +339,7 @@ TEST(Search, NothingFits) {
   EXPECT_EQ(one.best[0].bytes, least);
 }
 
-// So many layouts that their bounds are not all made closer: one is followed to its end, so that there is a need to
-// tell.
+// So many layouts that not all bounds are refined: one is followed to its end, so there is something to report.
 TEST(Search, ANeedIsFoundAmongManyLayouts) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 16\nembed = 64\nheads = 16\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 512\n");
@@ -350,7 +349,7 @@ TEST(Search, ANeedIsFoundAmongManyLayouts) {
   EXPECT_EQ(found.smallest->bytes, try_candidate(s, found.smallest->candidate, cluster(), 0)->bytes);
 }
 
-// What is pasted is what was found.
+// The pasted layout equals the found one.
 TEST(Search, TheSectionToPaste) {
   const std::string model = "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n";
   const std::string train = "[train]\nsequence = 32\nglobal_batch = 8\n";

@@ -123,7 +123,7 @@ TEST_F(ServiceTest, TokensThatAreNoTextDiffer) {
   EXPECT_EQ(choice["logprobs"]["top_logprobs"][1].size(), 3u);
 }
 
-// Whatever is sent, the answer is JSON with a status that fits, and the service goes on.
+// For any request, the answer is JSON with a fitting status, and the service continues.
 TEST_F(ServiceTest, AnswersToDamagedRequests) {
   Service service = make();
   const Model model(queue_, "text");

@@ -1,4 +1,4 @@
-// Instructions as other software runs them, on bodies of a few lines.
+// Instructions arranged as in other software, on bodies of a few lines.
 #include "kintsugi/simulate/arrange.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(Arranged, JoinsProductsOfOneOperand) {
   EXPECT_EQ(list[0].product->depth, 6);
 }
 
-// Each with its gradient of a weight behind it; the sum comes before these, and a collective of it begins there.
+// Each followed by its weight gradient; the sum precedes these, and a collective of it starts there.
 TEST(Arranged, JoinsProductsThatAreAdded) {
   Body b;
   const BufferId w = b.value(kWeight), x = b.value(kX);
@@ -104,7 +104,7 @@ TEST(Arranged, JoinsProductsThatAreAdded) {
   EXPECT_EQ(names(b.arranged(software)), "add start contract- contract contract- contract- ");
 }
 
-// A collective passes one product, and no other collective.
+// A collective passes one matmul, and no other collective.
 TEST(Arranged, StartsCollectivesEarly) {
   Body b;
   const BufferId w = b.value(kWeight), x = b.value(kX), dy = b.value(kY);
@@ -127,7 +127,7 @@ TEST(Arranged, KeepsValuesOfAChainInRegisters) {
   EXPECT_EQ(list[2].instruction->cost.memory_bytes + list[2].more_bytes, 3 * 240 + 24);
   list = b.arranged({.joins_elementwise = true, .keeps_masks = true});
   EXPECT_EQ(list[2].instruction->cost.memory_bytes + list[2].more_bytes, 3 * 240 + 24 + 60) << "and the mask";
-  // What another reads too is written.
+  // A value with another reader is written.
   b.kernel("gelu", {dropped}, kX);
   EXPECT_EQ(names(b.arranged({.joins_elementwise = true})), "add- dropout add gelu ");
 }
@@ -155,7 +155,7 @@ TEST(Arrange, CastsOperandsTo8Bits) {
   EXPECT_FALSE(b.arranged({})[0].fp8);
 }
 
-// What is of the forward pass in the body of a backward pass is computed again there.
+// Forward operations in the body of a backward pass are recomputation.
 TEST(Arrange, KeepsAttentionAndEachSecondProduct) {
   Body b;
   const BufferId x = b.value(kX), w = b.value({{"embed", 6}, {"ffn", 4}});

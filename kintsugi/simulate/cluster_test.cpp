@@ -107,7 +107,7 @@ TEST(Cluster, OfOneDeviceNeedsNoLinks) {
   EXPECT_EQ(parse_cluster(text, "c.toml").devices(), 1);
 }
 
-// The files that come with the program.
+// The files distributed with the program.
 TEST(Cluster, FilesAreRead) {
   int found = 0;
   for (const auto& entry :

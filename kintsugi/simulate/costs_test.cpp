@@ -1,4 +1,4 @@
-// Costs by hand, on a cluster of round figures.
+// Costs computed by hand, on a cluster with round figures.
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
@@ -86,7 +86,7 @@ TEST(Kernels, TakeTheTimeOfTheirBytes) {
   EXPECT_DOUBLE_EQ(costs.bytes(0), 0);  // a view
 }
 
-// The first instruction of a launch pays for its start.
+// The first instruction of a launch pays its startup.
 TEST(Kernels, StartOnceForAGroupThatOneLaunchPerforms) {
   Cluster c = small_cluster();
   c.device.kernel_start = 2;
@@ -99,7 +99,7 @@ TEST(Kernels, StartOnceForAGroupThatOneLaunchPerforms) {
   EXPECT_DOUBLE_EQ(costs.of({}, {.instruction = &second}).seconds, 2);
 }
 
-// With scores in memory, and heads of bf16 that are no whole 16 bytes: at the peak of fp32.
+// With scores in memory, and bf16 heads that are not multiples of 16 bytes: at the fp32 peak.
 TEST(Attention, NeedsWhole16BytesForTensorCores) {
   Cluster c = small_cluster();
   c.device.memory_bandwidth = 1e12;
@@ -178,26 +178,26 @@ TEST(Transfers, WithinANode) {
 
 TEST(Transfers, BetweenNodes) {
   Cluster c = small_cluster();
-  // One device of each node: the device's part of the network. Two: twice that. Eight: the links of the node.
+  // One device per node: the device's share of the network. Two: twice that. Eight: the links of the node.
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 2, 8), Collective::all_gather, 10).seconds, 10);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_gather, 10).seconds, 5);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 10).seconds, 2);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 2, 8), Collective::send, 10).seconds, 10);
-  // Of 4 ranks on 2 nodes, 2 of the 3 others are elsewhere.
+  // Of 4 ranks on 2 nodes, 2 of the 3 others are remote.
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_to_all, 30).seconds, 20);
   c.network.taper = 0.5;
   c.network.nodes_per_part = 4;
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_gather, 10).seconds, 10);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 8, 8), Collective::all_gather, 10).seconds, 20);
-  // Many nodes: a tree has fewer steps, and a ring more bandwidth.
+  // Many nodes: a tree has fewer steps, a ring more bandwidth.
   c = small_cluster();
   c.network.link.step = 1;
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 64, 8), Collective::all_reduce, 0.92).total(), 2 * 6 + 1);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_reduce, 920).total(), 2 * 3 + 920);
 }
 
-// Four adapters for eight devices: neighbours share one, so that a ring over all, or over one device of each node,
-// leaves a node by the adapter that it came in by.
+// Four adapters for eight devices: neighbours share one, so a ring over all, or over one device per node, leaves a node
+// through the adapter that it entered by.
 TEST(Transfers, OfRingsThatChangeTheAdapter) {
   Cluster c = small_cluster();
   c.network.adapters = 4;
@@ -219,15 +219,15 @@ TEST(Transfers, TakeTheFastestProtocolBetweenNodes) {
   c.node.step = 1;
   c.network.link.step = 10;
   c.network.link.ll128_step = 2;
-  // The step within a node has no such protocol: unchanged.
+  // Steps within a node do not use this protocol: unchanged.
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 10).latency, 10 + 14);
   // One rank per node needs no step within a node.
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_gather, 9.2).total(), 3 * 2 + 10);
   c.node.ll128_step = 0.5;
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 9.2).total(), 2 + 14 * 0.5 + 2);
-  // Many bytes: the whole bandwidth saves more than the steps cost.
+  // Large messages: full bandwidth saves more than the steps cost.
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 1000).total(), 24 + 200);
-  // Few bytes: LL.
+  // Small messages: LL.
   c.node.ll_step = c.network.link.ll_step = 0.1;
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 5).total(), 15 * 0.1 + 2);
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_reduce, 5).total(), 2 * 15 * 0.1 + 2);

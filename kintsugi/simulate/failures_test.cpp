@@ -8,7 +8,7 @@
 namespace kintsugi::simulate {
 namespace {
 
-// A run in which failures are drawn: the share of `segments` segments in the time that they take.
+// A run with random failures: the fraction of time spent in `segments` segments.
 double drawn_share(const Failures& f, double interval, int segments) {
   std::mt19937_64 random(7);
   std::exponential_distribution<double> until(1 / f.between);
@@ -48,7 +48,7 @@ TEST(Failures, NoOtherIntervalLeavesMore) {
     }
 }
 
-// Where failures are rare, Young's square root (1974).
+// With rare failures, Young's square root (1974).
 TEST(Failures, RareOnesGiveTheSquareRoot) {
   const Failures f = {.between = 1e8, .restart = 60, .write = 20};
   EXPECT_NEAR(best_interval(f), std::sqrt(2 * f.write * f.between), 1e-3 * best_interval(f));

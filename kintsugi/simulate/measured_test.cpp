@@ -1,4 +1,4 @@
-// Measured tables: what is found in them, and their file.
+// Measured tables: lookups, and their file.
 #include "kintsugi/simulate/measured.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(MeasuredKernels, AreFoundOrLieBetweenThoseThatWere) {
   EXPECT_DOUBLE_EQ(*m.kernel_seconds(gelu(100)), 2);
 }
 
-// What computes much for each byte goes by its FLOPs.
+// Compute-bound operations scale with FLOPs.
 TEST(MeasuredKernels, OfMuchArithmeticGoByIt) {
   Measured m;
   m.add(MeasuredKernel{gelu(100, 10000), 1});
@@ -140,7 +140,7 @@ TEST(MeasuredTables, GoToAFileAndBack) {
   }
 }
 
-// Where devices move the bytes themselves, nothing hides them.
+// If devices move the bytes themselves, nothing hides them.
 TEST(Overlap, IsLeftOutWhereDevicesMoveTheBytes) {
   program::Program p;
   p.mesh = mesh::Mesh({{.name = "data", .size = 2}});

@@ -1,4 +1,4 @@
-// Programs by hand, with times that can be added up on paper.
+// Hand-made programs with times that can be added on paper.
 #include "kintsugi/simulate/simulate.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 
-// A kernel of so many seconds: of ten bytes each.
+// A kernel of this many seconds, at ten bytes each.
 Instruction kernel(double seconds) {
   Instruction i;
   i.kernel = "add";
@@ -28,8 +28,8 @@ Instruction kernel(double seconds) {
   return i;
 }
 
-// Stages of a schedule in which a forward pass takes 1 second and a backward pass `backward`, and messages of `bytes`
-// go from chunk to chunk, one device a stage. Each receive is posted before the call ahead of the one that needs it.
+// Stages of a schedule in which a forward pass takes 1 second and a backward pass `backward`, with messages of `bytes`
+// between chunks, one device per stage. Each receive is posted one call before its use.
 class Pipeline {
  public:
   Pipeline(const plan::Schedule& schedule, double backward, double bytes)
@@ -42,7 +42,7 @@ class Pipeline {
   }
 
  private:
-  // Of a kind of task: bodies that post its receive, and that do its work.
+  // For a kind of task: bodies that post its receive, and that do its work.
   struct Bodies {
     int receive = -1, work = 0;
   };
@@ -118,7 +118,7 @@ double seconds(const std::vector<Program>& stages, const Cluster& cluster, const
   return r.seconds;
 }
 
-// Messages of no bytes, which take no time.
+// Empty messages, which take no time.
 TEST(Simulate, BubblesAreThePublishedOnes) {
   for (const std::string_view name : plan::schedule_names())
     for (const int stages : {2, 4, 8})
@@ -136,8 +136,8 @@ TEST(Simulate, BubblesAreThePublishedOnes) {
       }
 }
 
-// Of stages that all take turns on one core, that is never idle. With a core for two stages, it is where one works
-// alone: at the beginning, and at the end.
+// All stages on one core: it is never idle. One core per two stages: idle while one works alone, at the beginning and
+// the end.
 TEST(Simulate, StagesTakeTurns) {
   for (const std::string_view name : {"gpipe", "1f1b"})
     for (const int stages : {2, 4, 8}) {
@@ -150,8 +150,8 @@ TEST(Simulate, StagesTakeTurns) {
       const Simulated r = simulate(p, c, softwares()[0]);
       for (const StageTime& s : r.stages) EXPECT_EQ(s.slowed, 0);
     }
-  // Two stages, two micro-batches: one stage works alone for 1 + 1 seconds forward and 2 + 2 backward, which are faster;
-  // both work for 1 + 2 seconds.
+  // Two stages, two micro-batches: one stage works alone for 1 + 1 seconds forward and 2 + 2 backward, which are
+  // faster; both work for 1 + 2 seconds.
   const std::vector<Program> p = pipeline(plan::make_schedule("gpipe", 2, 1, 2), 2, 0);
   Cluster c = small_cluster();
   c.device.turns = 1.5;
@@ -159,8 +159,8 @@ TEST(Simulate, StagesTakeTurns) {
   EXPECT_NEAR(seconds(p, c), 3 + 6 / 1.5, 1e-9);
 }
 
-// A slow stage k of 1f1b works without a pause from when the first micro-batch reaches it; then its last gradient
-// passes the k stages before it.
+// A slow stage k of 1f1b works without pause once the first micro-batch reaches it; then its last gradient passes the k
+// stages before it.
 TEST(Simulate, ASlowStageHoldsTheOthersUp) {
   for (const int stages : {2, 4, 8})
     for (int slow = 0; slow < stages; ++slow) {
@@ -172,15 +172,15 @@ TEST(Simulate, ASlowStageHoldsTheOthersUp) {
     }
 }
 
-// Messages that take `x`: hidden behind work of 1 second where x is less, but for the first to arrive; otherwise one
-// after another on the link.
+// Messages that take `x`: hidden behind work of 1 second if x is less, except the first; otherwise serialized on the
+// link.
 TEST(Simulate, ASlowLinkHoldsGpipeUp) {
   Cluster cluster = small_cluster();  // 5 bytes/s
   for (const int stages : {2, 4, 8})
     for (const double x : {0.1, 0.9, 1.0, 3.0}) {
       const int m = 2 * stages;
       const double pass = (stages - 1) * (1 + x) + (m - 1) * std::max(1.0, x) + 1;
-      // The last stage begins its backward passes when its own forward passes have ended.
+      // The last stage starts its backward passes after its forward passes.
       const std::vector<Program> p = pipeline(plan::make_schedule("gpipe", stages, 1, m), 1, 5 * x);
       EXPECT_NEAR(seconds(p, cluster), 2 * pass, 1e-9) << stages << " " << x;
       cluster.node.bandwidth = 0.5;
@@ -204,9 +204,9 @@ TEST(Simulate, BubblesByHand) {
     }
 }
 
-// A link ten times slower: messages take 0.5 seconds and not 0.05. In gpipe they are hidden, but for the first to
-// arrive in each direction. In 1f1b, p micro-batches are under way, each for p passes there and back and the messages
-// between them: 2 p + 2 (p - 1) x seconds.
+// A link ten times slower: messages take 0.5 seconds instead of 0.05. gpipe hides them, except the first in each
+// direction. In 1f1b, p micro-batches are in flight, each for p passes there and back with the messages in between: 2 p
+// + 2 (p - 1) x seconds.
 TEST(Simulate, ASlowLinkMovesTheAnswer) {
   Cluster slow = small_cluster();
   slow.node.bandwidth /= 10;
@@ -222,7 +222,7 @@ TEST(Simulate, ASlowLinkMovesTheAnswer) {
   }
 }
 
-// Two axes of two ranks in a node: collectives over them share its links.
+// Two axes of two ranks in a node: their collectives share its links.
 Program two_axes() {
   Program p;
   p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}});
@@ -247,7 +247,7 @@ TEST(Simulate, TransfersShareALink) {
   Program p = two_axes();
   const Instruction a = gather(p, "data", 0, 10), b = gather(p, "tensor", 1, 20);  // 2 s and 4 s alone
   p.bodies[0].instructions = {a, b, program::wait_for(a), kernel(1), program::wait_for(b)};
-  // Each at half of the bandwidth until the first is done at 4 s, the second at 6 s; the kernel is beside it.
+  // Each at half the bandwidth until the first is done at 4 s, the second at 6 s; the kernel runs concurrently.
   const Simulated r = simulate({p}, small_cluster(), softwares()[0]);
   EXPECT_NEAR(r.seconds, 6, 1e-12);
   const auto axis = [&](const char* name) {

@@ -55,7 +55,7 @@ TEST(SweepSpec, DrawsAreInRangeDistinctAndRepeatable) {
   Spec other = spec;
   other.seed = 1;
   EXPECT_NE(all, candidates(other));
-  // A prefix of a longer sweep: more trials keep those that are done.
+  // A prefix of a longer sweep: more trials keep the finished ones.
   other = spec;
   other.trials = 10;
   EXPECT_EQ(candidates(other), std::vector<Values>(all.begin(), all.begin() + 10));

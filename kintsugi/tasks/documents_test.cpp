@@ -119,7 +119,7 @@ TEST(Tasks, ArcEasyMatchesItsPublishedRequests) {
     const size_t end = text.find('\n', at);
     const base::Json line = base::Json::parse("test", "published", std::string_view(text).substr(at, end - at));
     at = end + 1;
-    // Requests from 1,000,000 on ask for each choice without its question.
+    // Requests from 1,000,000 on score each choice without its question.
     constexpr size_t kUnconditional = 1'000'000;
     const auto number = static_cast<size_t>(line.at("doc_id").whole()), document = number % kUnconditional,
                idx = static_cast<size_t>(line.at("idx").whole());

@@ -49,7 +49,7 @@ TEST(TaskResults, ContinuationsArePredictedOrNot) {
   EXPECT_DOUBLE_EQ(*result.metrics[1].standard_error, std::exp(2.0));
 }
 
-// A token for each byte; "ab" is one, so that a context's end depends on what follows.
+// One token per byte, except "ab", so that the end of a context depends on what follows.
 class Pairs : public text::Tokenizer {
  public:
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
@@ -76,8 +76,8 @@ TEST(EncodeRequests, TogetherAndCut) {
   EXPECT_EQ(encode("x", " y").scored, 2);
   EXPECT_EQ(encode("x  ", "y").scored, 3);  // white space goes to the continuation
   EXPECT_EQ(encode("x \xC2\xA0", "y").scored, 4);
-  // One token holds the end of the context and the beginning of the continuation: what follows as many tokens as the
-  // context has is the continuation.
+  // One token spans the end of the context and the beginning of the continuation: the continuation starts after as many
+  // tokens as the context has.
   EXPECT_EQ(encode("xa", "by").ids, (std::vector<int32_t>{'x', 256, 'y'}));
   EXPECT_EQ(encode("xa", "by").scored, 1);
   EXPECT_EQ(encode("", "yz").ids, (std::vector<int32_t>{257, 'y', 'z'}));
@@ -89,7 +89,7 @@ TEST(EncodeRequests, TogetherAndCut) {
   EXPECT_FALSE(encode("012", " y", 4).cut);
 }
 
-// Windows of the model's context: each token is predicted once, from as many before it as fit.
+// Windows of the model's context: each token is predicted once, from as many previous ones as fit.
 TEST(EncodeRequests, TextsAreCutIntoWindows) {
   Document d = {.id = "", .requests = {{.context = "", .continuation = "0123456"}}};
   const auto windows = encode_requests(Kind::text, Pairs(), std::span(&d, 1), {.context = 3, .vocab = 258});

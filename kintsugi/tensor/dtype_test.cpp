@@ -16,7 +16,7 @@ TEST(DType, NamesRoundTrip) {
   EXPECT_THROW(dtype_from("float"), base::UserError);
 }
 
-// Every f16 survives the way through f32, and halfway cases go to the even neighbour.
+// Every f16 survives the conversion to f32 and back, and ties round to even.
 TEST(DType, HalfIsExactAndRoundsToEven) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     f16 x;

@@ -16,7 +16,7 @@ Segments cut(int64_t size, const std::vector<std::pair<Cut, int64_t>>& cuts) {
   return s;
 }
 
-// The same by the definition: a list of positions, padded to whole chunks, from which a part takes its own.
+// The same by definition: a list of positions, padded to whole chunks, from which a part takes its own.
 Positions slow_cut(Positions from, const Cut& cut, int64_t part) {
   const int64_t chunks = cut.zigzag ? 2 * cut.parts : cut.parts;
   while (static_cast<int64_t>(from.size()) % chunks != 0) from.push_back(-1);
@@ -66,7 +66,7 @@ TEST(Split, Zigzag) {
   EXPECT_EQ(cut(12, {{{3, true}, 1}}), (Segments{{2, 2}, {8, 2}}));
   EXPECT_EQ(length_after(7, {2, true}), 4);
   EXPECT_EQ(cut(7, {{{2, true}, 0}}), (Segments{{0, 2}, {6, 1}, {-1, 1}}));
-  // Causal work: the sum of positions is the same in every part.
+  // Balanced causal work: the sum of positions is equal in all parts.
   for (int64_t part = 0; part < 4; ++part) {
     int64_t sum = 0;
     for (int64_t p : positions(cut(64, {{{4, true}, part}}))) sum += p;
@@ -80,7 +80,7 @@ TEST(Split, ZigzagOfZigzagAndOfParts) {
   EXPECT_EQ(cut(16, {{{2, true}, 0}, {{2}, 1}}), (Segments{{12, 4}}));
 }
 
-// Every size, pair of cuts and part against the definition; each position is in one part, once.
+// Every size, pair of cuts and part compared with the definition; each position is in exactly one part.
 TEST(Split, AgreesWithTheDefinition) {
   const Cut cuts[] = {{1}, {2}, {3}, {5}, {2, true}, {3, true}};
   for (int64_t size = 0; size <= 40; ++size)

@@ -28,7 +28,7 @@ std::vector<int32_t> merge_slowly(const BpeModel::Options& options, std::vector<
   }
 }
 
-// Merges over the letters a to d in any order, so that ranks need not rise with length.
+// Merges over the letters a to d in any order, so ranks need not increase with length.
 BpeModel::Options make_random(std::mt19937& random) {
   BpeModel::Options options;
   options.tokens = {"a", "b", "c", "d"};

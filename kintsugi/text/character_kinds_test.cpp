@@ -4,7 +4,7 @@
 
 namespace kintsugi::text::character_kinds_test {
 
-// As Hugging Face's tokenizers have them, whatever version of Unicode the system's library knows.
+// As in Hugging Face's tokenizers, regardless of the Unicode version of the system's library.
 TEST(CharacterKinds, AreThoseOfUnicode8) {
   EXPECT_TRUE(is_punctuation(0x166D));
   EXPECT_TRUE(is_punctuation(0x3002));

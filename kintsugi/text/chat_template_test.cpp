@@ -15,7 +15,7 @@ namespace kintsugi::text::chat_template_test {
 constexpr std::array<Message, 4> kChat = {
     {{Role::system, "Be brief."}, {Role::user, " Hello? "}, {Role::assistant, "Hi!"}, {Role::user, "Bye"}}};
 
-// As the models' cards show them, but for the token that begins a text.
+// As shown on the models' cards, except for the token that begins a text.
 TEST(ChatTemplate, FormatsOfTheFamilies) {
   const auto text = [](std::string_view name) { return format_chat(chat_template(name), kChat); };
   EXPECT_EQ(text("chatml"),
@@ -34,7 +34,7 @@ TEST(ChatTemplate, FormatsOfTheFamilies) {
             "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n");
 }
 
-// A content that looks like a format is a content.
+// Content that looks like template markup stays content.
 TEST(ChatTemplate, ContentsAreNotFormats) {
   const std::array<Message, 1> chat = {{{Role::user, "{} {1}"}}};
   EXPECT_EQ(format_chat(chat_template("mistral-v3"), chat), "[INST] {} {1}[/INST]");
@@ -55,7 +55,7 @@ TEST(ChatTemplate, TurnsInAnotherOrder) {
   EXPECT_THROW(chat_template("alpaca"), base::UserError);
 }
 
-// The parts are the text of the conversation; the answers are what the assistant says, with the stop text.
+// The parts concatenate to the text of the conversation; the answers are the assistant's messages, with the stop text.
 TEST(ChatTemplate, PartsSayWhatIsAnswered) {
   const std::array<Message, 5> chat = {{{Role::system, "Be brief."},
                                         {Role::user, "Hello?"},
@@ -72,7 +72,7 @@ TEST(ChatTemplate, PartsSayWhatIsAnswered) {
     const std::string space = t.name == "llama2" || t.name == "mistral-v3" ? " " : "";
     const std::string end = (t.name == "llama2" ? " " : "") + std::string(t.stop) + "|";
     EXPECT_EQ(answers, space + "Hi!" + end + space + std::string(t.last) + "See you." + end);
-    // Up to the last answer it is what a model is asked with.
+    // Up to the last answer it is the generation prompt.
     const std::string asked = format_chat(t, std::span(chat).first(4));
     EXPECT_EQ(all.substr(0, asked.size()), asked);
     EXPECT_EQ(all.substr(asked.size()), space + std::string(t.last) + "See you." + (t.name == "llama2" ? " " : "") +
@@ -112,7 +112,7 @@ TEST(ChatTemplate, IsRecognizedByItsContent) {
   EXPECT_EQ(name("'### Human: ' + content"), "none");
 }
 
-// The encoder of SentencePiece makes no control tokens of text; a chat has them all the same.
+// The SentencePiece encoder never produces control tokens from text, but a chat contains them.
 TEST(ChatTemplate, SentencePieceHasItsTokens) {
   const auto tokenizer = make_sentencepiece_tokenizer(small_sentencepiece(2, true), "small.model");
   EXPECT_EQ(stop_token(*tokenizer, chat_template("llama2")), 2);

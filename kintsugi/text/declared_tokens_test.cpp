@@ -47,7 +47,7 @@ TEST_F(Declarations, AreReadBesideTheTokenizer) {
   EXPECT_EQ(tokenizer->end_of_text(), 2);
   EXPECT_EQ(tokenizer->stops(), (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(tokenizer->special_tokens().before, std::vector<int32_t>{0});
-  // They travel in the text, and other programs see the same tokenizer.
+  // They are part of the text, and other programs see the same tokenizer.
   const auto again = parse_tokenizer(tokenizer->to_json(), "t");
   EXPECT_EQ(again->end_of_text(), 2);
   EXPECT_EQ(again->stops(), (std::vector<int32_t>{1, 2}));
@@ -57,7 +57,7 @@ TEST_F(Declarations, AreReadBesideTheTokenizer) {
   EXPECT_EQ(again->encode("a <stop>"), (std::vector<int32_t>{3, 1}));
 }
 
-// As transformers does: a template goes before add_bos_token.
+// As in transformers: a template overrides add_bos_token.
 TEST_F(Declarations, OfATemplateAreItsOwn) {
   put("tokenizer.json", words(R"({"type":"ByteLevel"})"));
   put("tokenizer_config.json", R"({"bos_token":"<go>","add_bos_token":true})");

@@ -31,7 +31,7 @@ TEST(Normalize, LeavesInvalidBytes) {
   EXPECT_EQ(normalize(nul, NormalForm::kNfc), std::string("\u00E9\0\u00E9", 5));
 }
 
-// The text as a whole, in one call of the library.
+// The whole text, in one call of the library.
 std::string normalize_whole(const std::string& text) {
   utf8proc_uint8_t* result = nullptr;
   const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), text.size(), &result,

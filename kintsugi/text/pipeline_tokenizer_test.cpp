@@ -105,8 +105,7 @@ TEST(PipelineTokenizer, IsLinearInLongWords) {
   EXPECT_EQ(tokenizer->encode(std::string(499999, ' ')).size(), 250000u);  // nowhere cut: pairs of marks
 }
 
-// By the definition: the pair that comes first in the list of merges, and of equal ones the leftmost, until none is
-// left.
+// By definition: merges the pair that is first in the list of merges, leftmost among equals, until none is left.
 Ids merge_slowly(const json& model, std::vector<std::string> symbols) {
   while (true) {
     size_t best = symbols.size(), best_rank = model["merges"].size();
@@ -163,7 +162,7 @@ TEST(PipelineTokenizer, RefusesByName) {
             "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel");
 }
 
-// The words that Hugging Face's tokenizers 0.23 give, between bars.
+// The words of Hugging Face's tokenizers 0.23, between bars.
 TEST(PipelineTokenizer, CutsByScriptsLengthAndDelimiter) {
   const auto words = [](const std::string& part, const std::string& text) {
     std::string all;
@@ -182,7 +181,7 @@ TEST(PipelineTokenizer, CutsByScriptsLengthAndDelimiter) {
   EXPECT_EQ(words(R"({"type":"CharDelimiterSplit","delimiter":"x"})", "axbxxcx"), "a|b|c");
 }
 
-// As Hugging Face's tokenizers 0.23 read them.
+// As read by Hugging Face's tokenizers 0.23.
 TEST(PipelineTokenizer, GapsAndAddedTokensAreNumberedAsTheirsAre) {
   const auto read = [](const char* model, const char* added) {
     return parse_tokenizer(std::string(R"({"added_tokens":[)") + added + R"(],"model":)" + model + "}", "x.json");

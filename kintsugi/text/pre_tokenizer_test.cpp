@@ -58,7 +58,7 @@ Words cut_by(std::string_view pattern, std::string_view text) {
   return split(PreTokenizer({SplitPattern(pattern, false, "t")}), text);
 }
 
-// Expected: what Hugging Face's tokenizers gives.
+// Expected: the output of Hugging Face's tokenizers.
 TEST(PreTokenizer, ReadsPatternsAsOnigurumaDoes) {
   EXPECT_EQ(cut_by(R"([\p{L}&&[^c]]+)", "abcab"), (Words{"ab", "c", "ab"}));
   EXPECT_EQ(cut_by(" ?[^(\\s|[.,!?…。，、।۔،])]+", "ab, (ab)"), (Words{"ab", ", (", "ab", ")"}));
@@ -76,7 +76,7 @@ TEST(PreTokenizer, ReadsPatternsAsOnigurumaDoes) {
   EXPECT_EQ(cut_by("[[K&&é]-]", "a-\u0e4b"), (Words{"a", "-", "\u0e4b"}));
 }
 
-// Letters and digits of Unicode 15 and 16, in the engine for the common subset and in the other one.
+// Letters and digits of Unicode 15 and 16, in both engines.
 TEST(PreTokenizer, KnowsCharactersOfUnicode16) {
   const std::string letters = "a\U00031350\U000105C0", digits = "1\U00010D40\U0001E4F0";
   for (const char* pattern : {R"(\p{L}+|\p{N}+)", R"([^\P{L}]+|^\d+|\d+)"}) {

@@ -39,7 +39,7 @@ TEST(PrefixTrie, FindsWhatTextBeginsWith) {
   }
 }
 
-// A node for each byte of one long word, all of one byte: no search passes over all nodes before it.
+// A node per byte of one long word of equal bytes: no search visits all nodes before it.
 TEST(PrefixTrie, OneLongWord) {
   const auto start = std::chrono::steady_clock::now();
   const std::string word(400'000, 'x');

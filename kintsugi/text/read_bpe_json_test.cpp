@@ -15,7 +15,7 @@ std::unique_ptr<Tokenizer> read(const json& document) {
   return parse_tokenizer(document.dump(), "x.json");
 }
 
-// The error that the small tokenizer gives after `damage`.
+// The error of the small tokenizer after `damage`.
 template <typename Damage>
 std::string error_after(const Damage& damage) {
   json document = small_bpe();
@@ -104,7 +104,7 @@ TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
             "off");
 }
 
-// As Hugging Face's tokenizers 0.23 read them.
+// As read by Hugging Face's tokenizers 0.23.
 TEST(ReadBpeJson, GapsAndAddedTokensAreNumberedAsTheirsAre) {
   json document = small_bpe();  // 260 tokens, and <|endoftext|>
   document["model"]["vocab"]["low"] = 400;

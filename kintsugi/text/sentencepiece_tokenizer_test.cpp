@@ -47,7 +47,7 @@ TEST(SentencePiece, TakesTheBestSum) {
   EXPECT_EQ(tokenizer->encode("lowAxx"), (Ids{13, 10, 0}));
   EXPECT_EQ(tokenizer->decode(Ids{1, 13, 10, 0, 2}), "lowB \u2047 ");
   EXPECT_EQ(tokenizer->encode("low<sep>"), (Ids{13, 3}));
-  // What the user defined is taken for its score, -0.1, so that it may lie in a better piece.
+  // A user-defined piece is scored -0.1, so it may be part of a better piece.
   const std::string more =
       small_sentencepiece(kUnigram, false) + piece_field("\u2581low<sep>", -0.5, 1) + piece_field("r<sep>", -9.2, 1);
   EXPECT_EQ(make_sentencepiece_tokenizer(more, "x.model")->encode("low<sep>lor<sep>"), (Ids{15, 11, 16}));

@@ -20,7 +20,7 @@ TEST(StreamDecoder, YieldsWholeCharacters) {
   EXPECT_EQ(decoder.flush(), "");
 }
 
-// Of a tokenizer that adds a space before a text, and takes it away again.
+// With a tokenizer that adds a space before a text and removes it again.
 TEST(StreamDecoder, BehindAPromptAWordKeepsItsSpace) {
   const auto tokenizer = make_sentencepiece_tokenizer(small_sentencepiece(2, true), "x.model");
   const std::vector<int32_t> ids = tokenizer->encode("low lower");
@@ -34,7 +34,7 @@ TEST(StreamDecoder, BehindAPromptAWordKeepsItsSpace) {
   EXPECT_EQ(rest_after(0), "low lower");
   EXPECT_EQ(rest_after(1), " lower");
   EXPECT_EQ(rest_after(2), "er");
-  // What a prompt leaves unfinished was shown with it.
+  // An incomplete character of the prompt was shown with it.
   const auto bytes = make_bytes_tokenizer();
   StreamDecoder cut(*bytes, std::vector<int32_t>{'a', 0xE2});
   EXPECT_EQ(cut.flush(), "");

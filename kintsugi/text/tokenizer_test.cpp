@@ -183,7 +183,7 @@ TEST_F(TokenizerFolder, HoldsTheFilesUnderEitherName) {
   }
 }
 
-// Files of tokens by rank: the merges follow from them.
+// Files of tokens by rank, from which the merges follow.
 TEST_F(TokenizerFolder, ReadsTiktokenAndTekken) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));

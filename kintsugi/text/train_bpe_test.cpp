@@ -64,7 +64,7 @@ TEST(TrainBpe, LearnsTheExampleOfThePaper) {
   for (const auto& [word, times] : {std::pair("low", 5), {"lower", 2}, {"newest", 6}, {"widest", 3}}) {
     for (int i = 0; i < times; ++i) counter.add(word);
   }
-  // "e s" and "s t" occur nine times each, then "es t"; of "l o" and "o w" the lesser bytes come first.
+  // "e s" and "s t" occur nine times each, then "es t"; among "l o" and "o w" the smaller bytes come first.
   const auto tokenizer = train_bpe(counter, 256 + 5 + 1);
   EXPECT_EQ(merges_of(*tokenizer), (std::vector<Merge>{{"e", "s"}, {"es", "t"}, {"l", "o"}, {"lo", "w"}, {"e", "w"}}));
   EXPECT_EQ(tokenizer->vocab_size(), 262);

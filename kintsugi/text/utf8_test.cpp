@@ -29,7 +29,7 @@ TEST(Utf8, ReadsBackEveryCharacter) {
 }
 
 TEST(Utf8, RefusesWhatIsNone) {
-  // A lone continuation, overlongs, surrogates, above U+10FFFF, bytes that never occur, a cut character.
+  // A lone continuation, overlongs, surrogates, above U+10FFFF, invalid bytes, a truncated character.
   for (const std::string text : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xED\xA0\x80",
                                  "\xED\xBF\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
                                  "\xF5\x80\x80\x80", "\xFE", "\xFF", "\xE2\x82", "\xC3(", "\xE2(\xA1"}) {

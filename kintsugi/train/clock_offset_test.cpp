@@ -13,7 +13,7 @@
 namespace kintsugi::train::clock_offset_test {
 namespace {
 
-// As if ranks were processes, and the clock of rank 0 were ahead: what it sends is a time.
+// As if ranks were processes and the clock of rank 0 were ahead: its messages contain times.
 class OtherClock : public tests::ForwardingCommunicator {
  public:
   OtherClock(comm::Communicator& inner, int64_t ahead) : ForwardingCommunicator(inner), ahead_(ahead) {

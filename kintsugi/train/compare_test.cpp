@@ -10,7 +10,7 @@
 namespace kintsugi::train::compare_test {
 namespace {
 
-// What AdamW moves an element by in the last of these steps, in learning rates.
+// The change of an element by AdamW in the last of these steps, in learning rates.
 double moved(const std::vector<double>& gradients, double beta1, double beta2) {
   double m = 0, v = 0;
   for (double g : gradients) {

@@ -50,7 +50,7 @@ TEST(CompleteFromData, OpensNothingWithoutNeed) {
             "[config] data.train is missing, from which model.features, model.outputs would follow");
 }
 
-// A resumed run compares sizes when its data is open.
+// A resumed run compares sizes once its data is open.
 TEST(CompleteFromData, SizesOfAResumedRunAreThoseOfItsData) {
   const TestFolder folder;
   folder.write("pairs.csv", "0.5,1,0\n1.5,2,1\n");

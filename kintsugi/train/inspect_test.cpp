@@ -64,7 +64,7 @@ TEST(Inspect, SamplesThatDoNotFit) {
   EXPECT_EQ(error("1 2\n3 4\n5 6\n", 2), "[evaluate] 3 samples are not divisible among parallel.data = 2");
 }
 
-// The loss is that of the logits, and a gradient is the slope of the loss.
+// The loss equals that of the logits, and a gradient is the slope of the loss.
 TEST(Inspect, LossLogitsAndGradientsBelongTogether) {
   const Samples samples = parse_samples("ids.txt", "1 2 3 4\n10 0 7 7\n");
   const auto at = [&](double move) {

@@ -111,7 +111,7 @@ TEST_F(Order, FreedMemoryIsForgotten) {
   if (memory->data() == was) write(*b, bytes(0, 1024));
 }
 
-// A launch would lack what it did before it came to the capture; what it did before that began is behind it.
+// A launch would lack work submitted before the capture was reached; work from before the capture started precedes it.
 TEST_F(Order, AStreamThatComesTooLateToACaptureIsSeen) {
   b->zero(other->data(), 8);
   a->begin_capture();
@@ -140,7 +140,7 @@ TEST_F(Order, AWaitCanBeLeftOut) {
   read(*b, bytes(0, 8));
 }
 
-// Waits of streams for events, as the device was given them.
+// Waits of streams for events, as submitted to the device.
 int64_t waits() {
   return emulate::waits().all;
 }
@@ -177,7 +177,7 @@ TEST_F(Order, OnlyWhatIsNewIsWaitedFor) {
   EXPECT_TRUE(a->follows(*c));
 }
 
-// A capture holds the streams that come to wait for it, in their order, at each launch.
+// A capture blocks the streams that wait for it, in order, at each launch.
 TEST_F(Order, ACaptureOfTwoStreams) {
   const auto second = device->event();
   b->wait_for(*a, *event);

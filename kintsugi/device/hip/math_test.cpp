@@ -1,4 +1,4 @@
-// The functions of math.h beside those of the processor, compiled for it.
+// The functions of math.h compared with the CPU's, compiled for it.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Attention that takes its keys piece by piece, as ring attention does: any queries against any keys, joined.
+// Attention over pieces of keys, as in ring attention: any queries with any keys, combined.
 #include "kintsugi/kernels/cpu/compare_test.h"
 
 namespace kintsugi::kernels::test::attention_pieces_test {
@@ -60,7 +60,7 @@ void put_piece(const KernelSet& set, Tensor& piece, const DimIndex& index, Tenso
              {&whole});
 }
 
-// `more`: in a window, with capped scores, documents and sinks.
+// `more`: with a window, capped scores, documents and sinks.
 void check(const Case& c, const KernelSet& set, DType dtype, bool causal, double dropout, double tolerance,
            bool more = false) {
   SCOPED_TRACE(std::string(more ? "more " : "") + std::string(c.name) + (causal ? " causal" : " full") +
@@ -155,12 +155,12 @@ TEST(AttentionPieces, JoinedAreTheWhole) {
       }
 }
 
-// A value that is never read may be anything: cost follows the pairs that are seen.
+// Values that are never read may be anything: cost depends on visible pairs.
 TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
   const Sizes z{.batch = 1, .kv_heads = 1, .group = 1, .head_dim = 16};
   const int64_t n = 256;
   for (const bool zigzag : {false, true}) {
-    // Four tiles of 64 keys: two that the queries see, and two far after all of them, or padding.
+    // Four tiles of 64 keys: two visible to the queries, and two far after all of them, or padding.
     const DimIndex seq = zigzag ? DimIndex({{64, 64}, {256, 64}}, 1024) : DimIndex({{64, 128}}, 1024);
     const DimIndex keys =
         zigzag ? DimIndex({{0, 128}, {512, 64}, {-1, 64}}, 1024) : DimIndex({{0, 128}, {512, 128}}, 1024);
@@ -180,7 +180,7 @@ TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
   }
 }
 
-// Four tiles of 64 keys, of which 64 queries see the second alone, and hide both before and after it.
+// Four tiles of 64 keys, of which 64 queries see only the second.
 TEST(AttentionPieces, TilesOutsideOfAWindowOrADocumentAreNotRead) {
   const Sizes z{.batch = 1, .kv_heads = 1, .group = 1, .head_dim = 16};
   const int64_t n = 256;
@@ -192,7 +192,7 @@ TEST(AttentionPieces, TilesOutsideOfAWindowOrADocumentAreNotRead) {
   for (int64_t i = 0; i < v.elements(); ++i)
     if (i / (64 * 16) != 1) v.set(i, NAN), k.set(i, NAN);
   for (const bool documents : {false, true}) {
-    // In a window of one position the queries see themselves.
+    // With a window of one position, queries see themselves.
     Tensor o(z.q(64), DType::f32), lse(z.rows(64), DType::f32);
     Trial trial{.kind = "attention",
                 .attributes = {{"causal", int64_t{0}}, {"scale", 0.25}},

@@ -12,7 +12,7 @@ struct Case {
   bool starts = false;
 };
 
-// What a call may have beside.
+// Optional operands of a call.
 struct Extra {
   int64_t window = 0;
   double softcap = 0;
@@ -49,7 +49,7 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout,
          v = random_tensor(k_shape, dtype, 3);
   Tensor starts = random_integers({{"batch", c.batch}, {"seq", c.seq}}, 4, 0, 30);
   Tensor d_o = random_tensor(q_shape, dtype, 5);
-  // Documents of 40 positions where no others are asked for.
+  // Documents of 40 positions unless others are given.
   Tensor key_starts({{"batch", c.batch}, {"key_seq", c.key_seq}}, DType::i32);
   const DimIndex seq = c.query_segments.empty() ? DimIndex(c.seq) : DimIndex(c.query_segments, c.whole),
                  key_seq = c.key_segments.empty() ? DimIndex(c.key_seq) : DimIndex(c.key_segments, c.whole);
@@ -76,7 +76,7 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout,
                               c.starts || extra.key_starts ? &starts : nullptr,
                               extra.key_starts ? &key_starts : nullptr,
                               extra.sinks ? &sinks : nullptr};
-  // In bf16 probabilities and gradients of scores are rounded, for the products that they go into.
+  // In bf16, probabilities and gradients of scores are rounded for the following matmuls.
   const double rounding = unit_of(dtype) * (dtype == DType::bf16 ? 0.3 : 0.1);
   const Tolerance tolerance{1e-5, 1e-5 + rounding};
   compare(trial, ins, {Tensor(q_shape, dtype), Tensor(lse_shape, DType::f32)}, tolerance);
@@ -124,7 +124,7 @@ TEST(CpuAttention, TakesEveryTypeAndNumberOfThreads) {
   });
 }
 
-// What machines without a unit compute, and those with several.
+// Results on machines without a matrix unit, and with several.
 TEST(CpuAttention, TakesEachUnitForBf16) {
   for (const cpu::Bf16Unit* unit : cpu::bf16_units()) {
     SCOPED_TRACE(unit->name);
@@ -135,7 +135,7 @@ TEST(CpuAttention, TakesEachUnitForBf16) {
   cpu::use_bf16_unit(nullptr);
 }
 
-// A head alone, too, whose blocks of keys are shared by threads, and heads among others.
+// Also one head, whose key blocks are shared by threads, and one among others.
 void check_bits(DType dtype, int64_t seq) {
   const Shape shape({{"batch", 2}, {"seq", seq}, {"kv_heads", 2}, {"group", 1}, {"head_dim", 16}});
   const Shape k_shape({{"batch", 2}, {"key_seq", seq}, {"kv_heads", 2}, {"head_dim", 16}});

@@ -19,7 +19,7 @@ const Case kCases[] = {
      {{"embed", 19}, {"ffn", 37}},
      {{"batch", 1}, {"seq", 1}, {"ffn", 37}},
      {{"ffn", 37}}},
-    // dx = dy W^T, dW = x^T dy, and with the operands the other way round.
+    // dx = dy W^T, dW = x^T dy, and with swapped operands.
     {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}},
     {{{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}},
     {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"embed", 19}, {"ffn", 37}}},
@@ -33,7 +33,7 @@ const Case kCases[] = {
      {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}, {"embed", 12}},
      {{"batch", 2}, {"seq", 5}, {"embed", 12}},
      {{"embed", 12}}},
-    // Batch dims: experts, outside and inside; one thing for each row of y as bias.
+    // Batch dims: experts, outside and inside; one bias per row of y.
     {{{"expert", 3}, {"token", 9}, {"embed", 8}},
      {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
      {{"expert", 3}, {"token", 9}, {"ffn", 5}},
@@ -67,11 +67,11 @@ const Case kCases[] = {
      {{"expert", 5}, {"ffn", 300}, {"embed", 70}},
      {{"expert", 5}, {"token", 2}, {"embed", 70}},
      {{"expert", 5}, {"embed", 70}}},
-    // Dots, outer products, a sum of products over everything.
+    // Dots, outer products, a contraction over everything.
     {{{"a", 40}}, {{"a", 40}}, {}},
     {{{"a", 40}}, {{"b", 30}}, {{"a", 40}, {"b", 30}}},
     {{{"a", 40}}, {{"b", 30}}, {{"b", 30}, {"a", 40}}},
-    // Not a product of matrices: summed dims in another order; a batch dim innermost is one.
+    // Not a matmul: summed dims in another order; an innermost batch dim is one.
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"t", 5}, {"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}, {}, false},
     {{{"x", 4}, {"s", 3}, {"batch", 5}},
      {{"s", 3}, {"z", 6}, {"batch", 5}},

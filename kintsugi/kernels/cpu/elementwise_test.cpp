@@ -63,7 +63,7 @@ TEST(CpuElementwise, AgreesWithTheReference) {
   });
 }
 
-// Far from zero an activation is its limit, and nothing becomes NaN that was a number.
+// Far from zero an activation reaches its limit, and never becomes NaN.
 TEST(CpuElementwise, ActivationsAtTheEnds) {
   for (const char* kind : {"gelu", "gelu_grad", "silu", "silu_grad", "tanh", "tanh_grad"}) {
     for (const char* form : {"tanh", "erf"}) {

@@ -1,4 +1,4 @@
-// A product that does an activation to its result has the bits of both operations, one after the other.
+// A matmul with a fused activation has the bits of both operations in sequence.
 #include <array>
 #include <utility>
 
@@ -26,16 +26,16 @@ const Case kCases[] = {
     // Whole tiles, k in several parts; b transposed, as in the backward pass.
     {{{"seq", 64}, {"embed", 288}}, {{"ffn", 96}, {"embed", 288}}, {{"seq", 64}, {"ffn", 96}}, {{"ffn", 96}}},
     {{{"seq", 40}, {"embed", 0}}, {{"embed", 0}, {"ffn", 35}}, {{"seq", 40}, {"ffn", 35}}, {{"ffn", 35}}},
-    // Few rows, with more columns than are summed at a time.
+    // Few rows, with more columns than are summed at once.
     {{{"seq", 2}, {"embed", 21}}, {{"embed", 21}, {"ffn", 2100}}, {{"seq", 2}, {"ffn", 2100}}, {{"ffn", 2100}}},
-    // A bias for each row; a product of the operands the other way round; experts, whose rows lie apart.
+    // A bias per row; swapped operands; experts, with separate rows.
     {{{"token", 9}, {"embed", 8}}, {{"embed", 8}, {"ffn", 45}}, {{"ffn", 45}, {"token", 9}}, {{"token", 9}}},
     {{{"token", 9}, {"expert", 3}, {"embed", 8}},
      {{"expert", 3}, {"embed", 8}, {"ffn", 37}},
      {{"token", 9}, {"expert", 3}, {"ffn", 37}},
      {{"ffn", 37}}},
 };
-// No product of matrices: the CPU's set leaves it to the reference, with what is behind it.
+// Not a matmul: the CPU's set leaves it to the reference, including the activation.
 const Case kOfTheReference = {
     {{"x", 4}, {"s", 3}, {"t", 5}}, {{"t", 5}, {"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}, {{"z", 6}}};
 
@@ -48,7 +48,7 @@ struct Set {
   int threads;
 };
 
-// Gradients of a mean are small: some are subnormal in fp16, and units of bf16 may take them for zero.
+// Gradients of a mean are small: some are subnormal in fp16, and bf16 units may flush them to zero.
 void check(const Set& set, const Case& c, DType dtype, DType to, const Function& f) {
   const auto [kernels, threads] = set;
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + f.kind + " " + std::to_string(threads) + " threads");
@@ -96,7 +96,7 @@ TEST(Epilogue, OfEachTarget) {
   });
 }
 
-// By name, so that a machine without a unit says so. The result may be wider than the operands.
+// By name, so that machines without a unit skip it. The result may be wider than the operands.
 class EpilogueOf : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -115,7 +115,7 @@ TEST_P(EpilogueOf, Bf16) {
         for (const int threads : {1, 2}) check({*cpu, threads}, c, DType::bf16, to, f);
 }
 
-// k in several sums, of which only the last is followed by the activation; and a result that goes past the caches.
+// k in several sums, of which only the last is followed by the activation; and a result that bypasses the caches.
 TEST_P(EpilogueOf, LargeProducts) {
   const auto cpu = cpu_kernels();
   const Case deep = {{{"seq", 35}, {"embed", 4200}},

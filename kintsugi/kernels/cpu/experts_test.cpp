@@ -11,7 +11,7 @@ Attributes places(int64_t capacity) {
   return {{"experts", kExperts}, {"capacity", capacity}, {"drop", int64_t{1}}, {"layer", int64_t{0}}};
 }
 
-// Slots as assign_slots makes them, of tokens that all use expert 1 and one of 3 others; expert 4 has none.
+// Slots as made by assign_slots for tokens that all use expert 1 and one of 3 others; expert 4 has none.
 struct Assigned {
   Tensor slots = Tensor({{"batch", kBatch}, {"seq", kSeq}, {"choice", kChoice}}, DType::i32),
          counts = Tensor({{"batch", kBatch}, {"expert", kExperts}}, DType::i32);
@@ -28,7 +28,7 @@ Shape rows(int64_t slots, const std::string& last, int64_t size, int64_t experts
   return {{"batch", kBatch}, {"expert", experts}, {"slot", slots}, {last, size}};
 }
 
-// Slots [first, first + local) of an expert, of which those behind the last are padding.
+// Slots [first, first + local) of an expert; those after the last are padding.
 tensor::DimIndex part_of(int64_t first, int64_t local, int64_t whole) {
   const int64_t there = std::clamp<int64_t>(whole - first, 0, local);
   std::vector<tensor::Segment> segments = {{there > 0 ? first : -1, there > 0 ? there : local}};
@@ -77,8 +77,8 @@ TEST(CpuExperts, SomeExpertsAndSlots) {
   }
 }
 
-// Of the products of experts: forward, by the rows and by the weights, stored and added, where an expert has no row,
-// and where more rows than a block.
+// Matmuls of experts: forward, input and weight gradients, stored and added, with experts without rows and with more
+// rows than a block.
 TEST(CpuExperts, Products) {
   for (const DType dtype : kFastTypes)
     for (const int64_t slots : {int64_t{9}, int64_t{300}})

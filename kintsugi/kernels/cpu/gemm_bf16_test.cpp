@@ -1,4 +1,4 @@
-// Products of bf16 on each unit, against sums in fp64, with NaN wherever nothing should be read.
+// bf16 matmuls on each unit, compared with fp64 sums, with NaN wherever nothing should be read.
 #include "kintsugi/kernels/cpu/gemm_bf16.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using tensor::DType;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A matrix in bf16 or fp32 with a gap behind each line, where lines are its rows, or its columns if transposed.
+// A matrix in bf16 or fp32 with a gap after each line; lines are rows, or columns if transposed.
 struct Matrix {
   Matrix(int64_t rows, int64_t columns, bool transposed, DType dtype, uint64_t seed)
       : row(transposed ? 1 : columns + 3), column(transposed ? rows + 3 : 1), type(dtype) {
@@ -110,7 +110,7 @@ void check(const Case& c, int threads) {
   }
 }
 
-// Scratch for a product is enough for one with a smaller k, whose panels are shorter but more.
+// Scratch for a matmul suffices for one with smaller k, whose panels are shorter but more numerous.
 TEST(Bf16Scratch, IsEnoughForSmallerProducts) {
   const auto size = [](int64_t m, int64_t n, int64_t k) {
     Scratch scratch;
@@ -122,7 +122,7 @@ TEST(Bf16Scratch, IsEnoughForSmallerProducts) {
         EXPECT_LE(size(40, n, less), size(40, n, k)) << n << " " << k << " " << less;
 }
 
-// By name, so that a machine without a unit says so.
+// By name, so that machines without a unit skip it.
 class Bf16Units : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -157,12 +157,12 @@ TEST_P(Bf16Units, MultiplyInSeveralBlocks) {
   check({70, 100, 290, false, false, DType::f32}, 2);          // of k, of which one is a step and a bit
 }
 
-// Its lines are whole lines of the cache, since the matrix leaves a gap of three.
+// Its lines are whole cache lines, since the matrix has gaps of three.
 TEST_P(Bf16Units, MultiplyToWhatNoCacheHolds) {
   check({1030, 1021, 40, true, false, DType::f32}, 2);
 }
 
-// Few rows, more columns than are summed at a time, and k in parts and in slices.
+// Few rows, more columns than are summed at once, and k in parts and slices.
 TEST_P(Bf16Units, MultiplyFewRows) {
   for (const int64_t m : {1, 3, 8, 9})
     for (const bool transposed : {false, true}) {
@@ -179,8 +179,8 @@ TEST_P(Bf16Units, NoProductsAreTheBiasOrNothing) {
   check({33, 5, 0, true, false, DType::f32}, 1);
 }
 
-// The bits of c do not depend on threads, nor on which rows and columns are computed together: those of `part` are
-// computed alone too.
+// The bits of c do not depend on threads, nor on which rows and columns are computed together: those of `part` are also
+// computed alone.
 void check_bits(const Case& c, base::Range rows, base::Range columns) {
   SCOPED_TRACE(testing::Message() << c.m << " x " << c.n << " x " << c.k << " transposed " << c.a_transposed
                                   << c.b_transposed);

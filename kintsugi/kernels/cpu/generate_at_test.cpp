@@ -1,4 +1,4 @@
-// Operations on rows of several texts: against the reference, and rows against the operations that take one position.
+// Operations on rows of several texts: compared with the reference, and with the operations that use one position.
 #include "kintsugi/kernels/cpu/compare_test.h"
 
 namespace kintsugi::kernels::cpu::generate_at_test {
@@ -10,7 +10,7 @@ Tensor integers(const char* dim, const std::vector<double>& values) {
   return Tensor({{dim, static_cast<int64_t>(values.size())}}, DType::i32, values);
 }
 
-// Rows of three texts of a cache of 5: a prompt of two tokens, single tokens, a longer prompt, padding.
+// Rows of three texts with a cache of 5: a prompt of two tokens, single tokens, a longer prompt, padding.
 const std::vector<double> kText = {2, 2, 0, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 3};
 const std::vector<double> kAt = {7, 8, 0, 69, 60, 61, 62, 63, 64, 65, 66, 67, 68, -1, -1};
 
@@ -20,7 +20,7 @@ TEST(GenerateAt, AttentionAgreesWithTheReference) {
   for (DType dtype : kFastTypes)
     for (int64_t window : {0, 5})
       for (double softcap : {0.0, 3.0}) {
-        // In bf16 probabilities are rounded, for the products that they go into.
+        // In bf16 probabilities are rounded for the following matmuls.
         const Tolerance tolerance = {1e-4, dtype == DType::bf16 ? 8e-3 : 1e-4};
         const Shape cache = {{"text", 5}, {"key_seq", 70}, {"kv_heads", 2}, {"head_dim", 12}},
                     query = {{"batch", batch}, {"seq", 1}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 12}};
@@ -38,7 +38,7 @@ TEST(GenerateAt, AttentionAgreesWithTheReference) {
       }
 }
 
-// A row has the bits that `attention` gives its text alone at its position.
+// A row has the bits that `attention` gives for its text alone at its position.
 TEST(GenerateAt, RowsHaveTheBitsOfTheirTextAlone) {
   Tensor text = integers("batch", kText), at = integers("batch", kAt);
   const auto batch = static_cast<int64_t>(kText.size());

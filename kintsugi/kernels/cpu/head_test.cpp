@@ -16,7 +16,7 @@ const Case kCases[] = {
     {1, 1, 16, 300},
 };
 
-// The gradients of the logits, below 2 here, are rounded to bf16 before they are multiplied.
+// The gradients of the logits, below 2 here, are rounded to bf16 before the matmul.
 Tolerance of_gradients(DType dtype) {
   return {1e-5, 2e-5 + unit_of(dtype) * (dtype == DType::bf16 ? 0.5 : 0.01)};
 }
@@ -85,7 +85,7 @@ TEST(CpuHead, AgreesWithTheReference) {
   });
 }
 
-// More logits than are held at one time; with 16 bits the table is widened in parts.
+// More logits than are held at once; with 16 bits the table is converted in parts.
 TEST(CpuHead, WholeRowsInSeveralBlocks) {
   const Shape positions({{"batch", 1}, {"seq", 600}}), x_shape({{"batch", 1}, {"seq", 600}, {"embed", 2}});
   const Shape table_shape({{"vocab", 32800}, {"embed", 2}});

@@ -100,7 +100,7 @@ TEST(CpuGroupNorm, AsTheReference) {
   });
 }
 
-// Squares of what is far from zero do not cancel.
+// Squares of large values do not cancel.
 TEST(CpuBatchNorm, StatisticsOfAMeanFarFromZero) {
   with_each_target([] {
     const Shape shape = {{"batch", 100}, {"channel", 9}};

@@ -112,7 +112,7 @@ TEST(CpuPool, AsTheReference) {
   });
 }
 
-// Equal elements, a NaN, and positions that a block does not have.
+// Equal elements, a NaN, and absent positions.
 TEST(CpuPool, EqualAndAbsentElements) {
   with_each_target([] {
     const Shape x_shape = {{"batch", 1}, {"height", 6}, {"channel", 3}},

@@ -15,7 +15,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr int64_t kSizes[] = {1, 2, 7, 15, 16, 17, 63, 64, 65, 1000, 1023, 1024, 1025, 4100};
 
-// Normal ones, some of them equal; now and then one that cannot win.
+// Normal scores, some of them equal; some that cannot win.
 template <typename T>
 std::vector<T> random_logits(int64_t n, uint64_t seed) {
   std::vector<T> x;
@@ -33,7 +33,7 @@ Logits of(const std::vector<T>& x, tensor::DType dtype) {
   return {x.data(), std::ssize(x), dtype};
 }
 
-// Of those that are above -infinity, the largest first.
+// Those above -infinity, the largest first.
 std::vector<int64_t> sorted(const Logits& x) {
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.count; ++i)
@@ -89,7 +89,7 @@ TEST(Likely, ThoseWithoutALargest) {
     }
 }
 
-// The same as where every score is worked out.
+// Equals scoring every id in full.
 TEST(Likely, DrawsAreThoseOfAllScores) {
   uint64_t block = (uint64_t{1} << 32) - 100;  // whose lower half overflows meanwhile
   for_logits([&](const Logits& x) {

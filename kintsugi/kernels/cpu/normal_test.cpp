@@ -15,7 +15,7 @@ float alone(std::array<uint32_t, 2> key, uint64_t index, double scale) {
   return static_cast<float>(scale * normal_pair(key, index / 2)[index % 2]);
 }
 
-// KINTSUGI_NORMALS may say how many.
+// KINTSUGI_NORMALS sets the count.
 TEST(DrawNormal, HasTheBitsOfThoseDrawnAlone) {
   const char* asked = std::getenv("KINTSUGI_NORMALS");
   const size_t count = asked == nullptr ? 300001 : std::strtoull(asked, nullptr, 10);
@@ -33,7 +33,7 @@ TEST(DrawNormal, HasTheBitsOfThoseDrawnAlone) {
   }
 }
 
-// Of some 4 billion numbers two that vectors of AVX-512 round to another fp32.
+// Among about 4 billion numbers, two that AVX-512 rounds to a different fp32.
 TEST(DrawNormal, WhatVectorsRoundOtherwiseIsDrawnAlone) {
   const std::array<uint32_t, 2> key = random_key(7, "weight");
   for (const uint64_t index : {uint64_t{341450562}, uint64_t{2288521049}}) {

@@ -1,4 +1,4 @@
-// What the partitioner inserts: pieces cut, put together, cleared and joined.
+// Operations inserted by the partitioner: pieces cut, assembled, cleared and joined.
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
 
@@ -41,7 +41,7 @@ std::vector<StackCase> stack_cases() {
   };
 }
 
-// What part p has, said element by element.
+// The content of part p, element by element.
 void check_stack(const StackCase& c, DType dtype, int threads) {
   SCOPED_TRACE(std::string(c.name) + " " + std::string(name_of(dtype)));
   const auto axis = static_cast<size_t>(c.shape.find(c.dim));
@@ -91,7 +91,7 @@ TEST(Stack, OnePartGoesToItsPlaceAndTheRestStays) {
   }
 }
 
-// Rows of `seq` of a block [3 8 5], to and from packed rows, said element by element.
+// Rows of `seq` of a block [3 8 5], to and from packed rows, element by element.
 TEST(Halo, RowsArePackedPlacedAndAdded) {
   const Shape block({{"batch", 3}, {"seq", 8}, {"embed", 5}}), longer({{"batch", 3}, {"seq", 11}, {"embed", 5}});
   const auto in_block = [](int64_t rows, int64_t b, int64_t row, int64_t e) { return (b * rows + row) * 5 + e; };
@@ -163,7 +163,7 @@ TEST(Stack, WhatDoesNotFitIsSaid) {
             "[kernel] internal error: [batch:2 seq:4] does not stack to [part:2 seq:2 batch:2] along \"seq\"");
 }
 
-// In place, values that are no padding are not even written: other threads may read them.
+// In place, values that are not padding are not even written, since other threads may read them.
 TEST(Mask, ClearsPaddingAndNothingElse) {
   const Shape shape({{"batch", 3}, {"seq", 5}, {"embed", 7}});
   Trial trial{.kind = "mask",

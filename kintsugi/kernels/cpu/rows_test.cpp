@@ -63,7 +63,7 @@ TEST(CpuNorms, AgreeWithTheReference) {
   });
 }
 
-// Over one dim of several, and over several at once, with something added to gamma or not.
+// Over one of several dims, and over several at once, with and without an offset of gamma.
 TEST(CpuNorms, TakeTheDimsOfGamma) {
   const Shape shape({{"batch", 2}, {"seq", 7}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 13}});
   with_each_target([&] {

@@ -42,7 +42,7 @@ TEST(CpuUpdate, NormAndScale) {
                 {1e-12, 1e-12});
       }
   });
-  // A bucket: the blocks of each shard, and sums of blocks of any shape.
+  // A bucket: the blocks of each shard, and block sums of any shape.
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tensor g = random_tensor({{"shard", 3}, {"flat", 5120}}, dtype, 1, -3, 3);
     Tensor blocks({{"shard", 3}, {"block", 5}}, DType::f64), more = random_tensor({{"block", 4}}, DType::f64, 2, 0, 9);
@@ -107,7 +107,7 @@ TEST(CpuUpdate, Optimizers) {
         nesterov.attributes.set("nesterov", int64_t{1});
         compare(adam, {&w, &g, &m, &v, &factor, &finite, &updates}, {state, state, state}, {1e-6, 1e-6});
         compare(nesterov, {&w, &g, &m, &factor, &finite}, {state, state, Tensor(shape, dtype)}, {1e-6, 1e-6});
-        // In place, as a run does it.
+        // In place, as in a run.
         Tensor w2 = w, m2 = m, weight(shape, dtype), w3 = state, m3 = state, weight3(shape, dtype);
         run_kernel(*cpu_kernels(), sgd, {&w2, &g, &m2, &factor, &finite}, {&w2, &m2, &weight});
         run_kernel(*cpu_kernels(), sgd, {&w, &g, &m, &factor, &finite}, {&w3, &m3, &weight3});

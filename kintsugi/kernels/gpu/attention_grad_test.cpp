@@ -24,7 +24,7 @@ TEST(OnDevice, AttentionGradientWithExtras) {
   check_gradient(kZigzag, DType::f16, false, kExtras[6]);
 }
 
-// What wide heads take by the usual kernels is more than these devices have.
+// Wide heads exceed these devices with the usual kernels.
 TEST(OnDevice, AttentionWithLittleSharedMemory) {
   const SharedMemory little(kLittleShared);
   for (const Case& c : kCases) {

@@ -24,7 +24,7 @@ TEST(OnDevice, AttentionWithExtras) {
   check_forward(kZigzag, DType::f16, false, kExtras[6]);
 }
 
-// So few rows that each is a block's work: of a token that is generated, and with all that a call may have.
+// So few rows that each is a block's work: for a generated token, with all options of a call.
 TEST(OnDevice, AttentionOfFewRows) {
   const Case cases[] = {
       {"one query", 1, 1, 300, 3, 1, 64, {{170, 1}}, {}, 300},
@@ -46,8 +46,8 @@ TEST(OnDevice, AttentionOfFewRows) {
       for (const Case& c : {cases[1], cases[5]}) check_forward(c, dtype, causal = !causal, extra);
 }
 
-// So many keys that several blocks share them: in the last, in the first and in one in the middle are those that a row
-// sees, or begin there.
+// So many keys that several blocks share them: a row's visible keys are in the last, the first or a middle one, or
+// start there.
 TEST(OnDevice, AttentionOfFewRowsAndManyKeys) {
   const Case cases[] = {
       {"one query", 1, 1, 2500, 2, 1, 16, {{2300, 1}}, {}, 2500},

@@ -1,4 +1,4 @@
-// Attention of a token that turns its query and key and appends key and value to the caches by itself.
+// Attention of a token that also rotates its query and key and appends key and value to the caches.
 #include "kintsugi/kernels/gpu/compare_test.h"
 #include "kintsugi/kernels/operands.h"
 
@@ -13,7 +13,7 @@ struct Case {
   std::vector<tensor::Segment> key_index = {};  // empty: all
 };
 
-// What is left behind the step: o, lse and both caches; nothing if it is not done at once.
+// The results of the step: o, lse and both caches; empty if it is not fused.
 std::vector<std::vector<double>> step(const Case& c, DType dtype, int64_t shift, bool at_once) {
   const Shape keys = {{"batch", c.batch}, {"seq", 1}, {"kv_heads", c.kv_heads}, {"head_dim", c.head_dim}};
   const Shape queries = {
@@ -50,8 +50,8 @@ std::vector<std::vector<double>> step(const Case& c, DType dtype, int64_t shift,
   return {o.values(), lse.values(), k_cache.values(), v_cache.values()};
 }
 
-// With and without what turns, of heads that 8, 16 and 32 lanes have, several queries to a key, keys that lie on
-// another rank; `shift`: the place is known on the device alone.
+// With and without rotation, heads of 8, 16 and 32 lanes, several queries per key, keys on another rank; `shift`: the
+// position is known only on the device.
 TEST(OnDevice, AttentionOfATokenAppendsItsKey) {
   const Case cases[] = {
       {},
@@ -62,7 +62,7 @@ TEST(OnDevice, AttentionOfATokenAppendsItsKey) {
       {.batch = 2, .head_dim = 256, .place = 0, .turned = 256},
       {.batch = 2, .place = 33, .turned = 16, .key_index = {{40, 20}, {20, 20}}},
       {.place = 53, .key_index = {{0, 40}}},
-      // Shared by blocks, whose cuts the key is before, at and behind.
+      // Shared by blocks, with the key before, at and after their boundaries.
       {.group = 2, .keys = 2600, .place = 2100, .turned = 16},
       {.keys = 2600, .place = 1016, .turned = 16},
       {.keys = 2600, .place = 1024, .window = 30},
@@ -78,7 +78,7 @@ TEST(OnDevice, AttentionOfATokenAppendsItsKey) {
       }
 }
 
-// Several positions, too many pairs and rows that do not begin at 16 bytes are left to the kernels of each.
+// Several positions, too many pairs, and rows not aligned to 16 bytes use the separate kernels.
 TEST(OnDevice, AttentionOfATokenLeavesOthersAlone) {
   EXPECT_TRUE(step({}, DType::bf16, 1, true).empty());
   EXPECT_TRUE(step({.head_dim = 12}, DType::bf16, 0, true).empty());

@@ -24,7 +24,7 @@ const Case kCases[] = {
      {{"embed", 104}, {"ffn", 72}},
      {{"batch", 2}, {"seq", 40}, {"ffn", 72}},
      {{"ffn", 72}}},
-    // dx = dy W^T, dW = x^T dy, and with the operands the other way round.
+    // dx = dy W^T, dW = x^T dy, and with swapped operands.
     {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}},
     {{{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}},
     {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"embed", 19}, {"ffn", 37}}},
@@ -44,7 +44,7 @@ const Case kCases[] = {
      {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}, {"embed", 12}},
      {{"batch", 2}, {"seq", 5}, {"embed", 12}},
      {{"embed", 12}}},
-    // Batch dims: experts, outside and inside; one thing for each row of y as bias.
+    // Batch dims: experts, outside and inside; one bias per row of y.
     {{{"expert", 3}, {"token", 9}, {"embed", 8}},
      {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
      {{"expert", 3}, {"token", 9}, {"ffn", 5}},
@@ -66,12 +66,12 @@ const Case kCases[] = {
     {{{"batch", 1}, {"seq", 1}, {"ffn", 131}},
      {{"embed", 45}, {"ffn", 131}},
      {{"batch", 1}, {"seq", 1}, {"embed", 45}}},
-    // Dots, outer products, a sum over nothing.
+    // Dots, outer products, an empty sum.
     {{{"a", 40}}, {{"a", 40}}, {}},
     {{{"a", 40}}, {{"b", 30}}, {{"a", 40}, {"b", 30}}},
     {{{"a", 40}}, {{"b", 30}}, {{"b", 30}, {"a", 40}}},
     {{{"a", 5}, {"none", 0}}, {{"none", 0}, {"b", 7}}, {{"a", 5}, {"b", 7}}, {{"b", 7}}},
-    // Not a product of matrices: summed dims in another order; a batch dim innermost.
+    // Not a matmul: summed dims in another order; an innermost batch dim.
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"t", 5}, {"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
     {{{"x", 4}, {"s", 3}, {"batch", 5}},
      {{"s", 3}, {"z", 6}, {"batch", 5}},
@@ -80,8 +80,8 @@ const Case kCases[] = {
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
 };
 
-// A library rounds a product to 16 bits before it adds it to 16 bits, or a bias of 16 bits to it, which is what two
-// operations would give: products of these cases are below 16.
+// A library rounds the product to 16 bits before it adds 16-bit values or biases, as two operations would: products in
+// these cases are below 16.
 void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate, DeviceTolerance tolerance = {}) {
   if ((accumulate || biased) && tensor::size_of(to) == 2 && device_under_test().kind() != "emulated")
     tolerance.absolute += 4 * device_unit_of(to);
@@ -103,8 +103,8 @@ TEST(OnDevice, Contract) {
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
 }
 
-// Few rows, as when texts are generated: a block has 2, 4 or 8 runs of 16 bytes side by side, more or fewer threads,
-// and all of k or, in a cluster of 2, 4 or 8, a part.
+// Few rows, as in generation: a block has 2, 4 or 8 runs of 16 bytes, more or fewer threads, and all of k or, in a
+// cluster of 2, 4 or 8, a part.
 TEST(OnDevice, ContractOfFewRows) {
   for (const int64_t rows : {1, 2, 3, 4, 5})
     for (const auto& [embed, ffn] : {std::pair<int64_t, int64_t>{40, 24},
@@ -135,12 +135,12 @@ TEST(OnDevice, ContractOfFewRows) {
     }
 }
 
-// Of which a block has other rows where several products are one launch; a sum may then be rounded the other way.
+// If several matmuls are one launch, a block has other rows; a sum may then be rounded differently.
 DeviceTolerance sums_in_another_order(DType dtype) {
   return {2 * device_unit_of(dtype), 1e-4};
 }
 
-// Products of one row of a, as queries, keys and values are: of several widths, and what cannot be done at once.
+// Matmuls of one row of a, as for query, key and value: of several widths, and what cannot be grouped.
 TEST(OnDevice, ContractTogether) {
   for (const int64_t rows : {1, 2, 3, 5})
     for (const DType dtype : kDeviceTypes)
@@ -163,7 +163,7 @@ TEST(OnDevice, ContractTogether) {
         }
 }
 
-// What products of the output of a norm make, each by itself or all at once; nothing if they are not done at once.
+// The results of matmuls after a norm, separate or fused; empty if they are not fused.
 std::vector<Tensor> behind_norm(const std::string& norm, const Shape& shape, DType dtype, DType of_gamma, int64_t shift,
                                 bool at_once, int64_t last = 520) {
   const int64_t width = shape[1].size;
@@ -192,8 +192,8 @@ void compare_behind_norm(const std::vector<Tensor>& got, const std::vector<Tenso
   for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], want[i], tolerance.relative, tolerance.absolute);
 }
 
-// A norm is made by the products behind it, of widths that 32 lanes have, or a block with one or several runs each; not
-// where a row takes more threads than products of so many rows have.
+// The following matmuls compute the norm, for widths of 32 lanes, or a block with one or several runs each; not if a
+// row needs more threads than these matmuls have.
 TEST(OnDevice, ContractBehindNorm) {
   const SharedMemory much(kMuchShared);  // with warps of 64 too
   for (const std::string norm : {"layer_norm", "rms_norm"})
@@ -223,7 +223,7 @@ TEST(OnDevice, ContractOfFewRowsWithLittleSharedMemory) {
   }
 }
 
-// In its type or another, added to what is there or not.
+// In its dtype or another, added or stored.
 TEST(OnDevice, ContractOfGradients) {
   const Case cases[] = {
       {{{"batch", 3}, {"seq", 7}, {"embed", 19}},
@@ -235,7 +235,7 @@ TEST(OnDevice, ContractOfGradients) {
       {{{"batch", 4}, {"seq", 24}, {"embed", 72}},
        {{"batch", 4}, {"seq", 24}, {"kv_heads", 2}, {"head_dim", 40}},
        {{"embed", 72}, {"kv_heads", 2}, {"head_dim", 40}}},
-      // What is kept does not merge; summed dims do not, so that it is no product of matrices.
+      // Own dims do not merge; summed dims do not, so it is not a matmul.
       {{{"batch", 2}, {"seq", 5}, {"embed", 12}},
        {{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"head_dim", 8}},
        {{"kv_heads", 3}, {"embed", 12}, {"head_dim", 8}}},
@@ -248,7 +248,7 @@ TEST(OnDevice, ContractOfGradients) {
           SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + " " +
                        std::string(name_of(dtype)) + " " + std::string(name_of(to)) + " " + std::to_string(accumulate));
           Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2);
-          // Products of these cases are below 16; a library rounds them before they are added to 16 bits.
+          // Products in these cases are below 16; a library rounds them before adding 16-bit values.
           DeviceTolerance tolerance;
           if (accumulate != 0 && tensor::size_of(to) == 2) tolerance.absolute += 8 * device_unit_of(to);
           compare_on_device({.kind = "contract", .accumulate = accumulate}, {&a, &b}, {random_tensor(c.y, to, 4)},
@@ -256,7 +256,7 @@ TEST(OnDevice, ContractOfGradients) {
         }
 }
 
-// Of some columns of a wider operand, as of the gradients of query, key and value side by side.
+// Some columns of a wider operand, as for joined gradients of query, key and value.
 TEST(OnDevice, ContractOfColumns) {
   struct Columns {
     int64_t rows, embed, all, first, count;
@@ -285,7 +285,7 @@ TEST(OnDevice, ContractOfColumns) {
         }
 }
 
-// Products, sums and biases are in fp64: none of the digits that fp32 lacks is lost.
+// Matmuls, sums and biases in fp64: no digits beyond fp32 are lost.
 TEST(OnDevice, ContractInFp64) {
   for (const Case& c : kCases)
     for (const bool biased : {false, true})
@@ -293,8 +293,8 @@ TEST(OnDevice, ContractInFp64) {
         if (!biased || c.bias.rank() > 0) check(c, DType::f64, DType::f64, biased, accumulate, {1e-13, 1e-13});
 }
 
-// What is behind a product: the bits of both operations, one after the other. A library rounds once, and so differs by
-// the rounding of what lies between.
+// Epilogues: the bits of both operations in sequence. A library rounds once, and so differs by the intermediate
+// rounding.
 void check_epilogue(const Case& c, DType dtype, DType to, const std::string& kind, const Attributes& of_kind,
                     int64_t shift = 0) {
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + " " + kind + " " +
@@ -348,7 +348,7 @@ TEST(OnDevice, ContractWithAnEpilogue) {
                  {{"form", "tanh"}});
 }
 
-// Blocks of 128 x 128, by many products of one.
+// Blocks of 128 x 128, with many terms.
 TEST(OnDevice, ContractInLargeBlocks) {
   const Dim expert = {"expert", 100}, token = {"token", 66}, embed = {"embed", 24}, ffn = {"ffn", 70};
   check({{expert, token, embed}, {expert, embed, ffn}, {expert, token, ffn}}, DType::bf16, DType::bf16, false, false);
@@ -363,7 +363,7 @@ TEST(OnDevice, ContractOfSeveralTypes) {
   compare_on_device({.kind = "contract"}, {&a, &c}, {Tensor(y, DType::bf16)});
 }
 
-// Another value is added: by a library where it has that, else by a kernel behind the product.
+// Another value is added: by a library if supported, otherwise by a kernel after the matmul.
 TEST(OnDevice, ContractThatAdds) {
   for (const Case& c : kCases)
     for (const DType dtype : kDeviceTypes)
@@ -373,7 +373,7 @@ TEST(OnDevice, ContractThatAdds) {
                      std::string(name_of(dtype)));
         Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2),
                bias = random_tensor(c.bias, dtype, 3), added = random_tensor(c.y, dtype, 4);
-        // What is stored before it is added is below 16.
+        // The stored value is below 16 before the addition.
         DeviceTolerance tolerance;
         if (tensor::size_of(dtype) == 2) tolerance.absolute += 8 * device_unit_of(dtype);
         compare_on_device({.kind = "contract"}, {&a, &b, biased ? &bias : nullptr, nullptr, &added},

@@ -6,8 +6,8 @@
 namespace kintsugi::kernels::test {
 namespace {
 
-// Kinds that the reference has and devices refuse, by name.
-// Convolutional networks, experts and Lion run on the CPU only.
+// Kinds of operations that the reference has and devices refuse, by name. Convolutional networks, experts and Lion run
+// on the CPU only.
 const std::vector<std::string_view> kRefused = {
     "adaptive_pool",
     "adaptive_pool_grad",

@@ -34,7 +34,7 @@ TEST(OnDevice, DropoutFollowsTheIndexOfTheWhole) {
     }
 }
 
-// The whole in some order of dims, in place; the step is that of the device's numbers.
+// The whole in some order of dims, in place; the device's scalar gives the step.
 TEST(OnDevice, DropoutDoesNotDependOnTheSplitOfTheBatch) {
   const Shape whole = {{"seq", 3}, {"batch", 6}, {"embed", 8}}, part = {{"seq", 3}, {"batch", 2}, {"embed", 8}};
   for (const int64_t step : {0ll, 7ll, 1ll << 33}) {

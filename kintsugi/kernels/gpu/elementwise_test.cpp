@@ -5,7 +5,7 @@ namespace {
 
 constexpr DType kWithScalars[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
-// That an output which is an input gives the same.
+// An output that aliases an input gives the same.
 void compare_in_place(const Trial& trial, std::vector<Tensor*> ins, size_t place, DeviceTolerance tolerance = {}) {
   static const auto reference = reference_kernels();
   Tensor want(ins[place]->type());
@@ -60,7 +60,7 @@ TEST(OnDevice, CastAccumulateScaleOfEveryPair) {
       }
 }
 
-// As the reference, a tie of bf16 is a tie in fp64 too, not only after a first rounding.
+// As in the reference, a bf16 tie is a tie in fp64 too, not only after a first rounding.
 TEST(OnDevice, CastRoundsOnce) {
   const double infinity = std::numeric_limits<double>::infinity();
   Tensor x({{"n", 8}}, DType::f64,
@@ -92,7 +92,7 @@ TEST(OnDevice, AddRepeatsOperandsInAnyOrder) {
   compare_on_device({.kind = "add"}, {&one, &two}, {Tensor({}, DType::f64)}, {0, 0});
   Tensor none({{"batch", 0}, {"embed", 3}}, DType::f32), row({{"embed", 3}}, DType::f32, {1, 2, 3});
   run_on_device({.kind = "add"}, {&none, &row}, {&none});
-  // More points than a thread for each.
+  // More points than threads.
   Tensor x = random_tensor({{"batch", 2}, {"flat", 300001}}, DType::bf16, 1);
   Tensor row_of({{"flat", 300001}}, DType::bf16, std::vector<double>(300001, 0.5));
   if (device_under_test().kind() != "emulated") compare_on_device({.kind = "add"}, {&x, &row_of}, {Tensor(x.type())});

@@ -24,7 +24,7 @@ TEST(OnDevice, Embedding) {
     }
 }
 
-// Tokens of several blocks, whose rows begin and end anywhere in the sorted list, and vocabularies of one, two and
+// Tokens of several blocks, whose rows start and end anywhere in the sorted list, and vocabularies of one, two and
 // three digits.
 TEST(OnDevice, EmbeddingGradOfManyTokens) {
   for (const auto& [seq, vocab, embed] : {std::array<int64_t, 3>{5000, 1, 8},

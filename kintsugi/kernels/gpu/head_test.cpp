@@ -72,7 +72,7 @@ TEST(OnDevice, Head) {
       for (const bool biased : {false, true}) check(c, dtype, biased);
 }
 
-// Rows of logits that shared memory has no room for, whose end is read again where it lies.
+// Rows of logits that exceed shared memory, whose end is read again from global memory.
 TEST(OnDevice, HeadOfLongRows) {
   for (const auto& [dtype, vocab] : {std::pair(DType::bf16, 49'700), std::pair(DType::f32, 25'001)}) {
     SCOPED_TRACE(name_of(dtype));
@@ -87,7 +87,7 @@ TEST(OnDevice, HeadOfLongRows) {
   }
 }
 
-// A row whose position counts for nothing gives nothing, whatever its logits.
+// A row whose position does not count contributes nothing, whatever its logits.
 TEST(OnDevice, HeadWithoutWeight) {
   Tensor x = random_tensor({{"batch", 3}, {"embed", 4}}, DType::f32, 1),
          table = random_tensor({{"vocab", 10}, {"embed", 4}}, DType::f32, 2);
@@ -102,7 +102,7 @@ TEST(OnDevice, HeadWithoutWeight) {
   for (int64_t i = 0; i < dtable.elements(); ++i) EXPECT_EQ(dtable.get(i), 0);
 }
 
-// Of which the exponential is infinite.
+// Their exponentials are infinite.
 TEST(OnDevice, HeadOfLargeLogits) {
   Tensor x({{"batch", 1}, {"embed", 1}}, DType::f32, {1}), labels({{"batch", 1}}, DType::i32, {137});
   for (const int64_t at : {0, 5, 137, 299}) {

@@ -93,7 +93,7 @@ TEST(OnDevice, JoinColumns) {
     }
 }
 
-// Stored and added, and of two values at once.
+// Stored and added, and for two values at once.
 TEST(OnDevice, SplitColumns) {
   for (const DType dtype : kDeviceTypes)
     for (const DType to : kDeviceTypes)
@@ -154,7 +154,7 @@ TEST(OnDevice, CacheWriteDropsWhatIsOutside) {
     }
 }
 
-// Keys and values, of which values have another width.
+// Keys and values; values have another width.
 TEST(OnDevice, CacheWriteTogether) {
   const Trial trial{.kind = "cache_write", .indices = {{"seq", DimIndex({{7, 2}}, 12)}}};
   for (const int64_t shift : {0, 1}) {

@@ -63,7 +63,7 @@ TEST(OnDevice, ClassLoss) {
     }
 }
 
-// A class that cannot be has a probability of zero.
+// An impossible class has probability zero.
 TEST(OnDevice, ClassLossWithInfiniteLogits) {
   const double low = -std::numeric_limits<double>::infinity();
   Tensor logits({{"batch", 2}, {"class", 3}}, DType::f32, {low, 1, 2, 90, low, low}),

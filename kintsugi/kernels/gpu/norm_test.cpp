@@ -34,24 +34,24 @@ TEST(OnDevice, Norms) {
       for (const uint32_t accumulate : {0u, 7u}) NormCase{rows, width, dtype}.check(accumulate);
 }
 
-// Blocks of several sizes, with one and two runs of 16 bytes for a thread, and rows that do not fit.
+// Blocks of several sizes, with one and two runs of 16 bytes per thread, and rows that do not fit.
 TEST(OnDevice, NormsOfWideRows) {
   for (const DType dtype : kDeviceTypes)
     for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{9, 1600}, {3, 4096}, {2, 4616}, {2, 8200}})
       NormCase{rows, width, dtype}.check(dtype == DType::bf16 ? 7 : 0);
 }
 
-// Many rows, whose sums are joined from several chunks; of a block's teams some have fewer rows than others, or none.
+// Many rows, whose sums are combined from several chunks; some teams of a block have fewer rows than others, or none.
 TEST(OnDevice, NormsOfManyRows) {
   for (const int64_t rows : {700, 19, 16}) NormCase{rows, 40, DType::bf16}.check(0);
 }
-// So many chunks that a thread has more of them than it loads at a time.
+// So many chunks that a thread has more of them than it loads at once.
 TEST(OnDevice, NormsOfMoreChunks) {
   NormCase{3400, 776, DType::f32}.check(0);
 }
 
-// The sums of what a norm's gradient stores have the bits of a sum by itself, wherever it is: of one chunk and of many,
-// of rows that teams hold, in lanes and in blocks, and of others.
+// Fused sums of a norm's gradient have the bits of a separate sum in all variants: one chunk and many, rows held by
+// teams, lanes and blocks, and others.
 TEST(OnDevice, GradientsOfNormsAlsoSum) {
   const auto stream = device_under_test().stream();
   for (const DType dtype : kDeviceTypes)
@@ -89,7 +89,7 @@ TEST(OnDevice, GradientsOfNormsAlsoSum) {
   device::emulate::set_warp(32);
 }
 
-// The mean is far from zero, and the first elements, which the sums are taken about, are far from the mean.
+// The mean is far from zero, and the first elements, the shift of the sums, are far from the mean.
 TEST(OnDevice, NormsOfRowsWithOutliers) {
   for (const int64_t width : {768, 1600, 8192}) {
     const Shape shape({{"seq", 3}, {"embed", width}}), row({{"embed", width}});
@@ -103,7 +103,7 @@ TEST(OnDevice, NormsOfRowsWithOutliers) {
   }
 }
 
-// Weights of another type than the rows.
+// Weights of another dtype than the rows.
 TEST(OnDevice, NormsWithWeightsInFp32) {
   const Shape shape({{"seq", 5}, {"embed", 48}}), row({{"embed", 48}});
   Tensor x = random_tensor(shape, DType::bf16, 1, -2, 3), dy = random_tensor(shape, DType::bf16, 2),

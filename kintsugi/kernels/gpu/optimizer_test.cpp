@@ -29,7 +29,7 @@ TEST(OnDevice, UpdateScale) {
     }
 }
 
-// Several lists at once, of two types.
+// Several lists at once, with two dtypes.
 TEST(OnDevice, SumsOfSquaresOfLists) {
   std::vector<Tensor> lists, blocks;
   for (int64_t i = 0; i < 32; ++i) {
@@ -43,7 +43,7 @@ TEST(OnDevice, SumsOfSquaresOfLists) {
   compare_on_device({.kind = "sum_squares"}, ins, blocks);
 }
 
-// Of several pieces, and with lists of both types.
+// With several pieces, and with lists of both dtypes.
 TEST(OnDevice, SumsOfLongLists) {
   Tensor a = random_tensor({{"block", 20000}}, DType::f64, 1, 0, 2),
          b = random_tensor({{"block", 8192}}, DType::f32, 2), c = random_tensor({{"block", 5}}, DType::f64, 3);
@@ -52,7 +52,7 @@ TEST(OnDevice, SumsOfLongLists) {
     compare_on_device({.kind = "sum_blocks", .accumulate = accumulate}, {&a, &b, &c}, {out}, {1e-13, 1e-13});
 }
 
-// The sum of earlier lists, as one more list, gives the bits of all lists at once: stages add so.
+// The sum of earlier lists as one more list gives the bits of all lists at once, as stages add them.
 TEST(OnDevice, SumsOfListsInParts) {
   std::vector<Tensor> lists;
   for (uint64_t i = 0; i < 300; ++i)
@@ -88,7 +88,7 @@ TEST(OnDevice, Adamw) {
       }
 }
 
-// Of several lists, and of one whose elements are not read four at a time, which is no work for one launch.
+// Several lists, and one whose elements are not read four at a time, which cannot be one launch.
 TEST(OnDevice, AdamwOfLists) {
   for (const DType gradient : {DType::f32, DType::bf16})
     for (const bool odd : {false, true}) {

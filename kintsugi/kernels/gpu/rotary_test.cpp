@@ -53,7 +53,7 @@ TEST(OnDevice, RotaryOfSomeDimsAndScaledFrequencies) {
         }
 }
 
-// Queries and keys, and what is not of the same heads.
+// Queries and keys, and operands with other heads.
 TEST(OnDevice, RotaryTogether) {
   for (const DType dtype : kDeviceTypes)
     for (const int64_t head_dim : {16, 12}) {
@@ -68,7 +68,7 @@ TEST(OnDevice, RotaryTogether) {
     }
 }
 
-// Several positions for a block, and the last block with fewer.
+// Several positions per block, and a last block with fewer.
 TEST(OnDevice, RotaryOfManyPositions) {
   Tensor x = random_tensor({{"batch", 3}, {"seq", 1111}, {"head_dim", 16}}, DType::bf16, 1);
   const Trial trial{.kind = "rotary",

@@ -28,7 +28,7 @@ TEST(OnDevice, SumOverAnyDimsToAnyOrder) {
   }
 }
 
-// Slices of rows or columns, whole or not, and what is left of a vector.
+// Slices of rows or columns, whole or not, and the rest of a vector.
 TEST(OnDevice, SumOfManyRowsAndLongRows) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const auto& [above, rows, columns] : std::initializer_list<std::array<int64_t, 3>>{{1, 1500, 8},

@@ -35,7 +35,7 @@ TEST(ReferenceActivation, Values) {
     run_reference({.kind = kind, .attributes = attributes}, {&x}, {&x});  // in place
     return x;
   };
-  // x times the normal distribution's share below x: 0.15865525393145707 and 0.9772498680518208.
+  // x times the normal CDF at x: 0.15865525393145707 and 0.9772498680518208.
   expect_close(values("gelu", {{"form", "erf"}}), {-0.15865525393145707, 0, 1.9544997361036416}, 1e-14, 0);
   expect_close(values("gelu", {{"form", "tanh"}}), {-0.158808009, 0, 1.954597694}, 1e-8, 0);
   expect_close(values("silu", {}), {-1 / (1 + std::exp(1.0)), 0, 2 / (1 + std::exp(-2.0))}, 1e-14, 0);

@@ -12,7 +12,7 @@ struct State {
   Tensor m = random_tensor({{"flat", 9}}, DType::f64, 3), v = random_tensor({{"flat", 9}}, DType::f64, 4, 0, 1);
   Tensor factor{{}, DType::f64, {0.25}}, finite{{}, DType::f64, {1}}, updates{{}, DType::f64, {4}};
 
-  // In place, with the copy for computing if there is one.
+  // In place, with and without the low-precision copy.
   void update(Tensor* weight = nullptr) {
     std::vector<Tensor*> outs = {&w, &m, &v};
     if (weight) outs.push_back(weight);

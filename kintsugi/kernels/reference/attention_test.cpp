@@ -23,7 +23,7 @@ Attributes attributes_of(int64_t causal, double dropout = 0) {
   return {{"causal", causal}, {"scale", 0.6}, {"dropout", dropout}, {"key", "layer0.attention"}};
 }
 
-// What some calls have beside q, k, v. The sinks are random.
+// Optional operands besides q, k, v. The sinks are random.
 struct Extra {
   std::vector<Tensor> starts = {}, key_starts = {};
   bool sinks = false;
@@ -72,7 +72,7 @@ TEST(ReferenceAttention, GradientWithDropout) {
 }
 
 TEST(ReferenceAttention, GradientWithStarts) {
-  // One query of each sequence sees nothing at all.
+  // One query of each sequence sees nothing.
   check({}, {.attributes = attributes_of(1, 0.3)},
         {.starts = {Tensor({{"batch", 2}, {"seq", 5}}, DType::i32, {0, 0, 2, 2, 5, 0, 1, 1, 4, 3})}});
   check({}, {.attributes = attributes_of(0)},
@@ -118,7 +118,7 @@ TEST(ReferenceAttention, WhatIsVisible) {
   Tensor q = filled(z.q(), DType::f64, 0), k = filled(z.k(), DType::f64, 0),
          v(z.k(), DType::f64, {1, 10, 100, 1e3, 1e4});
   Tensor o(z.q(), DType::f64), lse(z.lse(), DType::f64);
-  // Equal scores: o times their number is the sum of the values that a query sees.
+  // Equal scores: o times their number is the sum of the visible values.
   const auto sums = [&](const Attributes& attributes, Tensor* starts = nullptr, Tensor* key_starts = nullptr) {
     run_reference({.kind = "attention", .attributes = attributes}, {&q, &k, &v, starts, key_starts}, {&o, &lse});
     Tensor sum = o;
@@ -161,7 +161,7 @@ TEST(ReferenceAttention, ByHand) {
   expect_close(lse, {-std::numeric_limits<double>::infinity(), std::log(3.0)}, 1e-14, 0);
 }
 
-// The rows of a zigzag share are those of the whole: masks and dropout know global indices only.
+// The rows of a zigzag share equal those of the whole: masks and dropout use global indices only.
 TEST(ReferenceAttention, SharesOfQueriesAgreeWithTheWhole) {
   const Sizes whole{.batch = 2, .seq = 8, .key_seq = 8}, half{.batch = 1, .seq = 4, .key_seq = 8};
   Tensor q = random_tensor(whole.q(), DType::f64, 1), k = random_tensor(whole.k(), DType::f64, 2);

@@ -37,7 +37,7 @@ TEST(ReferenceBatchNorm, SmallByHand) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(y.get(i), (x.get(i) - 6) / deviation * 2 + 10, 1e-14);
 }
 
-// The whole derivative, through the statistics too, which are made from x in each evaluation.
+// The total derivative, including the statistics, which are recomputed from x in each evaluation.
 TEST(ReferenceBatchNorm, Gradient) {
   Tensor x = random_tensor(kX, DType::f64, 1), gamma = random_tensor(kChannel, DType::f64, 2),
          beta = random_tensor(kChannel, DType::f64, 3), dy = random_tensor(kX, DType::f64, 4), y(kX, DType::f64);

@@ -22,7 +22,7 @@ TEST(ReferenceCacheWrite, DropsWhatIsOutside) {
   Tensor cache = filled(kCache, DType::f32, 0), x(kX, DType::f32, {1, 2, 3, 4, 5, 6, 7, 8});
   run_reference({.kind = "cache_write", .indices = {{"seq", DimIndex({{3, 2}}, 4)}}}, {&cache, &x}, {&cache});
   expect_close(cache, {0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 5, 6}, 0, 0);
-  // The cache's own positions are a share, too; padding is nowhere.
+  // The cache's positions are a share, too; padding is not written.
   run_reference(
       {.kind = "cache_write", .indices = {{"seq", DimIndex({{6, 1}, {-1, 1}}, 8)}, {"key_seq", DimIndex({{4, 4}}, 8)}}},
       {&cache, &x}, {&cache});

@@ -15,7 +15,7 @@ TEST(ReferenceContract, MatrixProductByHand) {
   expect_close(y, {12, 24, 36, 16, 28, 44}, 0, 0);
 }
 
-// Batch dims, own dims and several summed dims, in orders that differ from operand to operand.
+// Batch dims, own dims and several summed dims, in orders that differ between operands.
 TEST(ReferenceContract, AnyArrangementOfDims) {
   const Shape a_shape = {{"expert", 2}, {"seq", 3}, {"kv_heads", 4}, {"head_dim", 5}};
   const Shape b_shape = {{"head_dim", 5}, {"embed", 6}, {"kv_heads", 4}, {"expert", 2}};

@@ -53,7 +53,7 @@ TEST(ReferenceExperts, GradientOfTheLossOfBalance) {
   }
 }
 
-// With equal numbers of tokens the loss of a sample is its tokens.
+// With equal numbers of tokens the loss of a sample is its number of tokens.
 TEST(ReferenceExperts, ABalancedSampleCostsItsTokens) {
   Tensor logits = random_tensor({{"batch", 1}, {"seq", 4}, {"candidate", 2}}, DType::f64, 1),
          counts({{"batch", 1}, {"expert", 2}}, DType::i32, {4, 4}), loss({}, DType::f64);
@@ -69,7 +69,7 @@ TEST(ReferenceExperts, OfEqualScoresTheLowestExpert) {
   expect_close(weights, {0.75, 0.75}, 1e-12, 0);
 }
 
-// The bias decides which experts are chosen, and is no part of their weights.
+// The bias affects which experts are selected, but not their weights.
 TEST(ReferenceExperts, TheBiasChoosesAlone) {
   const Shape one = {{"batch", 1}, {"seq", 1}, {"candidate", 3}}, choices = {{"batch", 1}, {"seq", 1}, {"choice", 2}};
   Tensor logits(one, DType::f64, {0, 0, 0}), bias({{"candidate", 3}}, DType::f64, {0, 0.2, 0.1}),

@@ -99,7 +99,7 @@ TEST(ReferenceHead, SharesOfTheVocabularyJoin) {
   Tensor x = random_tensor(kX, DType::f64, 1), table = random_tensor(kTable, DType::f64, 2);
   Tensor labels = random_integers(kLabels, 3, 0, 7), lse(kLabels, DType::f64), target(kLabels, DType::f64);
   run_reference({.kind = "head"}, {&x, &table, &labels}, {&lse, &target});
-  // [vocab] padded to 9 over 3: rows 0..2, 3..5, and 6 with two of padding, which hold what must not be read.
+  // [vocab] padded to 9 over 3: rows 0..2, 3..5, and 6 with two of padding, whose content must not be read.
   std::vector<double> sums(6, 0.0), targets(6, 0.0);
   for (int64_t part = 0; part < 3; ++part) {
     const int64_t here = part < 2 ? 3 : 1;

@@ -1,5 +1,5 @@
-// Transposed convolutions, resampling, group norms and what scales or joins images, against finite differences and
-// small cases by hand.
+// Transposed convolutions, resampling, group norms and operations that scale or join images, compared with finite
+// differences and small cases by hand.
 #include "kintsugi/kernels/reference/gradient_check.h"
 #include "kintsugi/tensor/window.h"
 
@@ -17,7 +17,7 @@ Attributes windows_of(const Window& height, const Window& width) {
   return attributes;
 }
 
-// A gradient that one kernel makes of dy alone.
+// A gradient that a kernel computes from dy alone.
 void check_linear(const Trial& forward, const Trial& backward, const Shape& x, const Shape& y) {
   GradientCheck check{.forward = forward,
                       .ins = {random_tensor(x, DType::f64, 1)},
@@ -118,7 +118,7 @@ TEST(ReferenceConcatenate, ByHandAndBack) {
   expect_close(back, {3, 4, 5, 6}, 0, 0);
 }
 
-// A sample is kept or not as a whole, by its number in the global batch alone.
+// A sample is kept or dropped as a whole, by its index in the global batch.
 TEST(ReferenceDropPath, SamplesByTheirNumber) {
   const Shape shape = {{"batch", 64}, {"channel", 3}};
   const Attributes attributes = {{"p", 0.25}, {"key", "a"}};
@@ -170,7 +170,7 @@ TEST(ReferenceChannelScale, Gradients) {
   check_gradient(check);
 }
 
-// Through the statistics too: forward is both operations.
+// Including the statistics: forward is both operations.
 TEST(ReferenceGroupNorm, GradientsThroughTheStatistics) {
   for (const int64_t groups : {1, 2, 6}) {
     const Attributes attributes = {
@@ -206,7 +206,7 @@ TEST(ReferenceGroupNorm, GradientsThroughTheStatistics) {
   }
 }
 
-// A class of each pixel, with a share of the weight on all classes.
+// A class per pixel, with some weight spread over all classes.
 TEST(ReferenceClassLoss, GradientsOfSmoothedPixels) {
   const Shape logits = {{"batch", 2}, {"height", 3}, {"width", 2}, {"class", 4}},
               pixels = {{"batch", 2}, {"height", 3}, {"width", 2}};
@@ -228,7 +228,7 @@ TEST(ReferenceClassLoss, GradientsOfSmoothedPixels) {
   check_gradient(check);
 }
 
-// log(2) for one of two equal logits, whatever the smoothing; of the others by hand.
+// log(2) for one of two equal logits, for any smoothing; the others by hand.
 TEST(ReferenceClassLoss, SmoothingByHand) {
   Tensor logits({{"batch", 2}, {"class", 2}}, DType::f64, {0, 0, 3, 1}), weights({{"batch", 2}}, DType::f32, {1, 1}),
       loss(Shape{}, DType::f64), count(Shape{}, DType::f64), labels = random_integers({{"batch", 2}}, 1, 0, 1);

@@ -40,7 +40,7 @@ TEST(ReferencePool, SmallByHand) {
   expect_close(y, {-1, -2, -3, -4}, 0, 0);
 }
 
-// Of equal elements the first has the gradient; windows that share an element add up there.
+// The first of equal elements gets the gradient; windows that share an element add up there.
 TEST(ReferencePool, GradientOfTheMaximumByHand) {
   const Window w = {.kernel = 2};
   const Shape x_shape = {{"batch", 1}, {"height", 2}, {"width", 3}, {"channel", 1}}, y_shape = pooled(x_shape, w, w);
@@ -74,7 +74,7 @@ TEST(ReferencePool, Gradients) {
       }
 }
 
-// Positions that a block does not have are no zeros.
+// Absent positions are not zeros.
 TEST(ReferencePool, AbsentPositionsDoNotCount) {
   const Window w = {.kernel = 2, .stride = 2};
   const Shape x_shape = {{"batch", 1}, {"height", 4}, {"channel", 1}};

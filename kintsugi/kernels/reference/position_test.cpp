@@ -10,7 +10,7 @@ const Shape kY = {{"seq", 4}, {"embed", 2}};
 
 TEST(ReferencePosition, RowsOfGlobalIndices) {
   Tensor table = random_tensor(kTable, DType::f32, 1), y(kY, DType::f32);
-  // Parts that are not contiguous, a position after the table, padding.
+  // Parts that are not contiguous, a position beyond the table, padding.
   run_reference({.kind = "position", .indices = {{"seq", DimIndex({{1, 1}, {5, 2}, {-1, 1}}, 8)}}}, {&table}, {&y});
   expect_close(y, {table.get(2), table.get(3), table.get(10), table.get(11), 0, 0, 0, 0}, 0, 0);
 }

@@ -37,7 +37,7 @@ TEST(ReferenceRotary, GradientIsTheInverse) {
   }
 }
 
-// Two pairs of six dims, at a tenth of the frequencies, and longer by half.
+// Two pairs of six dims, at a tenth of the frequencies, scaled by 1.5.
 TEST(ReferenceRotary, SomeDimsByHand) {
   const Shape shape = {{"batch", 1}, {"seq", 1}, {"head_dim", 6}};
   const double c0 = 1.5 * std::cos(0.3), s0 = 1.5 * std::sin(0.3), c1 = 1.5 * std::cos(0.03), s1 = 1.5 * std::sin(0.03);

@@ -56,7 +56,7 @@ TEST(ReferenceSums, SumOverAnyDims) {
 }
 
 TEST(ReferenceSums, CastRoundsOnceToEven) {
-  // 1 + 2^-8 is a tie of bf16; anything above it must round up, even if fp32 cannot represent the difference.
+  // 1 + 2^-8 is a bf16 tie; anything above it must round up, even if fp32 cannot represent the difference.
   Tensor x({{"embed", 5}}, DType::f64, {1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-40, 1 + 3 * 0x1p-8 - 0x1p-40, 1e300, -0.25});
   Tensor narrow(x.type().shape, DType::bf16), half(x.type().shape, DType::f16), single(x.type().shape, DType::f32);
   run_reference({.kind = "cast"}, {&x}, {&narrow});

@@ -1,10 +1,10 @@
-// Biases and activations that products take.
+// Matmuls with biases and activations.
 #include "kintsugi/lower/fuse/fuse_test.h"
 
 namespace kintsugi::lower::fuse_test {
 namespace {
 
-// x, w and b, and the products y = x w; z = y + b.
+// x, w and b, and the matmuls y = x w; z = y + b.
 struct Bias : Maker {
   BufferId x = arena("x", kX), w = state("w", kW), b = state("b", kB), y = arena("y", kY), z = arena("z", kY);
 
@@ -107,7 +107,7 @@ TEST(Fuse, AProductTakesOneBias) {
   EXPECT_EQ(fused(m), "forward:\n  z = contract(x, w, b)\n  a = add(z, b)\n");
 }
 
-// What nobody else reads is not stored.
+// A value without other readers is not stored.
 TEST(Fuse, AnActivationGoesIntoTheProduct) {
   for (const char* kind : {"gelu", "silu", "relu", "relu2", "tanh"}) {
     Bias m;
@@ -154,7 +154,7 @@ TEST(Fuse, WhatAnActivationIsOfIsKept) {
   }
 }
 
-// dx = f'(x) dy goes into the product that makes dy.
+// dx = f'(x) dy is fused into the matmul that computes dy.
 TEST(Fuse, TheGradientOfAnActivationGoesIntoTheProduct) {
   Bias m;
   const BufferId a = m.arena("a", kY), dx = m.arena("dx", kY);

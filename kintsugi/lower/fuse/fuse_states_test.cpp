@@ -1,4 +1,4 @@
-// What is added to states, or assigned to them, by what makes it.
+// Additions and assignments to states, fused into the producer.
 #include "kintsugi/lower/fuse/fuse_test.h"
 
 namespace kintsugi::lower::fuse_test {
@@ -10,7 +10,7 @@ TEST(Fuse, AGradientIsAddedWhereItIsMade) {
   EXPECT_EQ(fused(m), "backward:\n  +w.g = contract(x, dy)\n");
 }
 
-// A product rounds its sum once, to a state that is narrower; its bytes become fewer.
+// A matmul rounds its sum once, to a narrower state; its bytes shrink.
 TEST(Fuse, AProductIsAddedToANarrowState) {
   for (const uint32_t adds : {0u, 1u}) {
     Gradient m;
@@ -22,7 +22,7 @@ TEST(Fuse, AProductIsAddedToANarrowState) {
   }
 }
 
-// The second of two outputs; the other is as it was.
+// The second of two outputs; the other is unchanged.
 TEST(Fuse, OneOutputOfTwo) {
   Gradient m;
   const BufferId dx = m.arena("dx", kX), dgamma = m.arena("dgamma", {{"embed", 4}}),
@@ -104,7 +104,7 @@ TEST(Fuse, AnAdditionStays) {
   expect_fused<Gradient>(cases, fused, "backward:\n");
 }
 
-// Assignment is an `accumulate` that does not add.
+// An assignment is an `accumulate` that does not add.
 TEST(Fuse, AnAssignmentIsMadeInPlace) {
   Gradient m;
   const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, program::StateKind::optimizer),

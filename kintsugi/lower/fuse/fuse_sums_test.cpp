@@ -1,10 +1,10 @@
-// Sums of what gradients of norms write, made by them, and sums in place; of devices.
+// Sums of the outputs of norm gradients, fused into them, and in-place sums; on devices.
 #include "kintsugi/lower/fuse/fuse_test.h"
 
 namespace kintsugi::lower::fuse_test {
 namespace {
 
-// The gradient of a norm, to which a product's operand leads, and the gradients of that product's weight and bias.
+// The gradient of a norm, which leads to a matmul's operand, and the gradients of that matmul's weight and bias.
 struct NormSum : Maker {
   BufferId out = arena("out", kX), dy = arena("dy", kX), dx = arena("dx", kX), gamma = state("gamma", {{"embed", 4}}),
            dgamma = arena("dgamma", {{"embed", 4}}), dbeta = arena("dbeta", {{"embed", 4}}),
@@ -18,7 +18,7 @@ struct NormSum : Maker {
 
 }  // namespace
 
-// Whatever its layer.
+// Regardless of its layer.
 TEST(Fuse, AGradientOfANormIsAlsoSummed) {
   for (const int layer : {0, 1}) {
     NormSum m;
@@ -80,11 +80,11 @@ TEST(Fuse, ASumStaysBesideTheGradientOfANorm) {
   EXPECT_EQ(fused(processor), "backward:\n  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n  db = sum(dx)\n");
 }
 
-// --- Sums in place, of devices
+// --- In-place sums, on devices
 
 namespace {
 
-// The gradients of x by three products, and one that comes from behind.
+// The gradients of x by three matmuls, and one from the next layer.
 struct Sums : Maker {
   BufferId dy = arena("dy", kY), w = state("w", kW), behind = arena("behind", kX), a = arena("a", kX),
            b = arena("b", kX), c = arena("c", kX), sum = arena("sum", kX), next = arena("next", kW),
@@ -100,7 +100,7 @@ struct Sums : Maker {
 
 }  // namespace
 
-// As of a residual, when a text is generated.
+// As for a residual in generation.
 TEST(Fuse, AThinProductAddsItsBiasToASum) {
   Sums m;
   m.call("scale", {m.out}, {m.a});
@@ -119,7 +119,7 @@ TEST(Fuse, ASumIsMadeWhereItsFirstTermLies) {
             "backward:\n  behind = scale(out)\n  sum = contract(dy, w)\n  +sum = contract(dy, w)\n"
             "  +sum = contract(dy, w)\n  out = scale(sum)\n");
 
-  // What comes from behind is read by others before, and the next sum begins with this one; a norm adds across layers.
+  // The incoming gradient has other readers before, and the next sum starts with this one; a norm adds across layers.
   Sums r;
   const BufferId dx = r.arena("dx", kX), more = r.arena("more", kX);
   r.call("contract", {r.behind, r.dy}, {r.next});
@@ -209,11 +209,11 @@ TEST(Fuse, ASumStays) {
   EXPECT_EQ(fused(host), before);
 }
 
-// --- Another value that a product adds to its result, of devices
+// --- Addition of another value in a matmul, on devices
 
 namespace {
 
-// y = x w + bias, of more rows than those that are thin, and r beside it, which is read later.
+// y = x w + bias, with more rows than the thin kernels take, and r, which is read later.
 struct Residual : Maker {
   Shape of_x = {{"batch", 5}, {"embed", 4}}, of_y = {{"batch", 5}, {"ffn", 3}};
   BufferId x = arena("x", of_x), w = state("w", kW), bias = state("bias", kB), y = arena("y", of_y),

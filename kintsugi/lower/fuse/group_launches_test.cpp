@@ -11,8 +11,7 @@ namespace {
 
 using kernels::KernelCall;
 
-// Launches at most three of "own", behind at most one of "maker"; declines groups whose first operands are not
-// adjacent.
+// Launches at most three of "own", after at most one of "maker"; declines groups whose first operands are not adjacent.
 bool own_together(std::span<const KernelCall> calls) {
   const size_t own = static_cast<size_t>(
       std::count_if(calls.begin(), calls.end(), [](const KernelCall& c) { return c.kind == "own"; }));
@@ -37,7 +36,7 @@ class TwoKernels : public kernels::KernelSet {
   const kernels::Kernel maker_ = {.kind = "maker", .ins = x_, .outs = y_};
 };
 
-// A program of one body, in which buffer i is at 256 x i; `slots`: how many times the body is called, each in its slot.
+// A program of one body, in which buffer i is at 256 x i; `slots`: the number of calls of the body, each in its slot.
 struct Body : Maker {
   Body() {
     p.on_device = true;
@@ -104,7 +103,7 @@ TEST(GroupLaunches, NotIfWhatIsMadeIsReadElsewhere) {
   EXPECT_EQ(b.launches(), "1 1 1 ");
 }
 
-// In the second slot the operands are in another segment each, where they are not adjacent.
+// In the second slot the operands are in separate segments, where they are not adjacent.
 TEST(GroupLaunches, OnlyIfItHoldsInEverySlot) {
   Body b;
   const BufferId first = b.at(0), second = b.at(1);
@@ -120,7 +119,7 @@ TEST(GroupLaunches, OnlyIfItHoldsInEverySlot) {
   EXPECT_EQ(b.launches(), "1 1 ");
 }
 
-// Before memory is planned buffers are one after another: these have 256 bytes each.
+// Before memory is planned buffers are consecutive: these have 256 bytes each.
 TEST(GroupLaunches, WithoutPlaces) {
   Body b;
   const BufferId first = b.arena("x0", {{"flat", 64}}), second = b.arena("x1", {{"flat", 64}});

@@ -31,7 +31,7 @@ TEST(JoinColumns, OneProductAndColumnsOfItsOperand) {
     EXPECT_EQ(shape(sum.outs[0]), fmt::format("[columns:{}]", count));
     EXPECT_EQ(i.accumulate, 1u);
   }
-  // 64 rows, 32 columns and 8448 results: once read and written, where it had been three times.
+  // 64 rows, 32 columns and 8448 results: read and written once instead of three times.
   EXPECT_EQ(list[2].cost.flops, 2. * 64 * 32 * kManyTiles);
   EXPECT_EQ(list[2].cost.memory_bytes, 4. * (64 * 32 + 32 * kManyTiles + 64 * kManyTiles));
 }
@@ -44,7 +44,7 @@ TEST(JoinColumns, SumsOfRows) {
   EXPECT_EQ(m.p.bodies[0].instructions.back().attributes.integer("first"), 16);
 }
 
-// Where the sum begins with something else, as a residual behind which no norm stands.
+// If the sum starts with something else, such as a residual without a following norm.
 TEST(JoinColumns, AddedToWhatIsThere) {
   Layer m;
   m.call("gelu", {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", m.embed}})}, {m.dx});
@@ -57,7 +57,7 @@ TEST(JoinColumns, AddedToWhatIsThere) {
             "  +dx = contract(dq.columns, wq.columns)\n");
 }
 
-// Where a schedule makes the gradients of weights later.
+// If a schedule delays the gradients of weights.
 TEST(JoinColumns, ColumnsInAnotherBody) {
   Layer m;
   m.term(m.dq, m.wq, false), m.term(m.dk_seq, m.wk, true), m.term(m.dv_seq, m.wv, true);
@@ -73,7 +73,7 @@ TEST(JoinColumns, ColumnsInAnotherBody) {
             "  +wk.bias.g = sum(dq.columns)\n");
 }
 
-// What else may be there: the gradient of sinks, which is kept, and added to.
+// Optional: the gradient of sinks, which is kept, and added to.
 TEST(JoinColumns, WithAnotherOutput) {
   Layer m;
   const BufferId sinks = m.state("sinks.g", {{"kv_heads", 2}, {"group", 2}}, program::StateKind::gradient);

@@ -8,7 +8,7 @@ namespace {
 using join_columns_test::kManyTiles;
 using join_columns_test::Layer;
 
-// What the gradient of attention and the sum of its products become.
+// The rewritten gradient of attention and sum of its matmuls.
 constexpr const char* kBegin =
     "backward:\n"
     "  dv.columns = attention_grad(q, k, v, o, lse, do)\n"
@@ -77,7 +77,7 @@ TEST(JoinGradients, ItsFlops) {
   EXPECT_EQ(apart.p.bodies[0].instructions[3].cost.flops, 10);
 }
 
-// Some are stored, and no biases are there; what is narrower than fp32 is rounded once.
+// Some are stored, and there are no biases; results narrower than fp32 are rounded once.
 TEST(JoinGradients, StoredOrAddedAsBefore) {
   Layer m;
   terms(m);
@@ -108,7 +108,7 @@ TEST(JoinGradients, InABodyOfTheirOwn) {
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n");
 }
 
-// What reads those that are made before it may stand between, and finds them.
+// Readers of earlier results may be in between, and find them.
 TEST(JoinGradients, AtThePlaceOfTheFirst) {
   Layer m;
   with_between(m, [&] {
@@ -125,7 +125,7 @@ TEST(JoinGradients, AtThePlaceOfTheFirst) {
                             "  y = gelu(x)\n");
 }
 
-// Where biases are in a bucket that is summed over ranks when the last of them is made: that is ahead of its product.
+// With biases in a bucket that is reduced when the last of them is computed: before its matmul.
 TEST(JoinGradients, WithASumAheadOfItsProduct) {
   Layer m;
   BufferId bias = program::kNoBuffer;
@@ -144,7 +144,7 @@ TEST(JoinGradients, WithASumAheadOfItsProduct) {
   EXPECT_EQ(m.p.bodies[0].instructions[4].cost.flops, 5);
 }
 
-// Where the other operand of the products is only made behind the first sum, as ranks that split rows gather it.
+// If the other operand of the matmuls is computed only after the first sum, as ranks that split rows gather it.
 TEST(JoinGradients, BehindTheFirstSum) {
   Layer m;
   terms(m);
@@ -265,7 +265,7 @@ TEST(JoinGradients, NotWhereTheyAreNotAllOrNotAlike) {
   }
 }
 
-// The kernels of a device, but for one.
+// The kernels of a device, except one.
 class Lacks : public kernels::KernelSet {
  public:
   std::string_view name() const override { return set_->name(); }

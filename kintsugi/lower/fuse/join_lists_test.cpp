@@ -7,7 +7,7 @@
 namespace kintsugi::lower::join_lists_test {
 namespace {
 
-// Sums of squares of `count` gradients, with what `between` puts between the first and the second.
+// Sums of squares of `count` gradients, with `between` inserted between the first and the second.
 template <typename F>
 std::string joined(int count, bool on_device, const F& between) {
   Maker m;

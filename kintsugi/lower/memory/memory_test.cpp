@@ -16,7 +16,7 @@ namespace {
 
 const Shape kX = {{"embed", 4}};
 
-// By definition: from the first to the last instruction of a straight list that touches the memory.
+// By definition: from the first to the last instruction of a straight list that uses the memory.
 std::vector<LiveRange> live_ranges_of(const program::Program& p) {
   std::vector<LiveRange> live(p.buffers.size());
   int at = 0;
@@ -34,8 +34,7 @@ std::vector<LiveRange> live_ranges_of(const program::Program& p) {
   return live;
 }
 
-// No two buffers that are live at one time share a byte; the arena ends where the last buffer does; the lower bound is
-// the most that is live at one time.
+// No two live buffers share a byte; the arena ends with the last buffer; the lower bound is the maximum of live bytes.
 void check_packing(const program::Program& p) {
   const std::vector<LiveRange> live = live_ranges_of(p);
   int64_t top = 0, most = 0;
@@ -103,7 +102,7 @@ TEST(Memory, AnOutputTakesTheMemoryOfAnInputThatDies) {
   EXPECT_EQ(p.lists[0].lower_bound_bytes, 128);
 }
 
-// So that one kernel can do both; but what a prompt adds, which is large, does not.
+// So that one kernel can do both; but not for a prompt, whose value is large.
 TEST(Memory, WhatAPositionAddsToACacheStaysUntilTheCacheIsRead) {
   for (const int64_t seq : {1, 3}) {
     Maker m;
@@ -251,8 +250,8 @@ TEST(Memory, RandomIntervalsNeverOverlap) {
   EXPECT_LT(sum / kPrograms, 1.15);
 }
 
-// Random programs of operations that may share, with workspaces, states, inputs and views; verify reads every byte's
-// owner, and fails if one is overwritten too early.
+// Random programs of operations that may share, with workspaces, states, inputs and views; verify tracks the owner of
+// every byte, and fails if one is overwritten too early.
 TEST(Memory, RandomProgramsKeepWhatTheyRead) {
   int shared = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {

@@ -16,7 +16,7 @@ namespace {
 
 using program::Region;
 
-// The forward pass keeps a value of each layer, from which the backward pass makes the gradient of its weight.
+// The forward pass keeps a value of each layer, from which the backward pass computes the gradient of its weight.
 struct Step : Maker {
   static constexpr int kLayers = 4;
   static constexpr int64_t kBytes = 64;  // of each buffer
@@ -62,7 +62,7 @@ TEST(MoveGradients, LiveFromTheirFirstWriteToTheEndOfTheStep) {
   }
 }
 
-// Each takes the place of what the layer after its own has kept.
+// Each takes the place of what the next layer has kept.
 TEST(MoveGradients, TakeThePlacesOfActivations) {
   Step one(1), several(2);
   one.moved();
@@ -95,8 +95,8 @@ TEST(MoveGradients, OfSeveralMicroBatchesStay) {
   }
 }
 
-// A bucket with two parameters of 3 elements, each in a block of 8: the gaps are read by the update, and nothing else
-// writes them. The second is added to once more, after it is there.
+// A bucket with two parameters of 3 elements, each in a block of 8: the update reads the gaps, which nothing else
+// writes. The second is added to once more afterwards.
 TEST(MoveGradients, WhatNothingReplacesIsZero) {
   Maker m;
   const BufferId g = m.state("g", {{"n", 16}}, program::StateKind::gradient), x = m.arena("x", {{"n", 3}}),

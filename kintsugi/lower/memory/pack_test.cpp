@@ -25,7 +25,7 @@ int draw(Random& random, int from, int to) {  // inclusive
   return from + static_cast<int>(random() % static_cast<unsigned>(to - from + 1));
 }
 
-// Up to `most` intervals of up to `length` instants, apart, within [0, instants).
+// Up to `most` disjoint intervals of up to `length` instants within [0, instants).
 std::vector<Interval> draw_intervals(Random& random, int instants, int most, int length) {
   std::vector<Interval> live;
   int count = draw(random, 1, most);
@@ -44,7 +44,7 @@ std::vector<Item> draw_items(Random& random, int count, int instants, int most, 
   return items;
 }
 
-// Slow and obvious: at each instant, all pairs of what is live.
+// Slow and simple: at each instant, all pairs of live items.
 void check_each_instant(const std::vector<Item>& items, const Packing& p) {
   ASSERT_EQ(p.offsets.size(), items.size());
   int last = 0;
@@ -77,7 +77,7 @@ void check_each_instant(const std::vector<Item>& items, const Packing& p) {
   ASSERT_GE(p.bytes, p.lower_bound);
 }
 
-// For many: along time, what is live by offset; each begins behind the one before it and ends before the next.
+// For many items: along time, live items by offset; each starts after the previous one and ends before the next.
 void check_along_time(const std::vector<Item>& items, const std::vector<int64_t>& offsets) {
   std::vector<std::tuple<int, int, size_t>> events;  // begins before ends
   for (size_t i = 0; i < items.size(); ++i)
@@ -100,7 +100,7 @@ void check_along_time(const std::vector<Item>& items, const std::vector<int64_t>
   }
 }
 
-// The best of all orders, each item at the lowest offset that is free: some order of these is a best packing.
+// The best of all orders, each item at the lowest free offset: some order gives an optimal packing.
 int64_t optimum(const std::vector<Item>& items) {
   const auto meet = [&](size_t a, size_t b) {
     for (const Interval& x : items[a].live)
@@ -133,8 +133,8 @@ int64_t optimum(const std::vector<Item>& items) {
   return best;
 }
 
-// A training step: what the forward pass keeps is live until the backward pass of its layer; temporaries and gathered
-// weights live for a few instants; gradients flow back from layer to layer; logits in the middle.
+// A training step: kept activations are live until the backward pass of their layer; temporaries and gathered weights
+// live briefly; gradients flow from layer to layer; logits in the middle.
 std::vector<Item> step_like(Random& random, int layers, int operations) {
   std::vector<Item> items;
   const int half = layers * operations, all = 2 * half + 2;
@@ -157,7 +157,7 @@ std::vector<Item> step_like(Random& random, int layers, int operations) {
   return items;
 }
 
-// Of the processor, however many other programs use it.
+// CPU time, regardless of other programs.
 double seconds(const std::function<void()>& f) {
   const std::clock_t start = std::clock();
   f();
@@ -174,7 +174,7 @@ TEST(Pack, NothingToPack) {
   const std::vector<Item> empty = {{0, {{0, 5}}}, {0, {{2, 3}}}};
   EXPECT_EQ(pack(empty).bytes, 0);
   check_each_instant(empty, pack(empty));
-  // What is never live has an offset, and shares its bytes with all.
+  // An item that is never live has an offset, and shares its bytes with all.
   const Packing p = pack({{128, {}}, {64, {{0, 0}}}});
   EXPECT_EQ(p.offsets, (std::vector<int64_t>{0, 0}));
   EXPECT_EQ(p.bytes, 128);
@@ -197,7 +197,7 @@ TEST(Pack, IntervalsAreInclusive) {
 TEST(Pack, AnItemServesAgain) {
   // The second is live in the gap of the first.
   EXPECT_EQ(pack({{64, {{0, 1}, {4, 5}}}, {64, {{2, 3}}}}).bytes, 64);
-  // Each meets each, but never all three: more than is live at one instant.
+  // Each overlaps each, but never all three: more than is live at any instant.
   const Packing p = pack({{64, {{0, 0}, {4, 4}}}, {64, {{0, 0}, {2, 2}}}, {64, {{2, 2}, {4, 4}}}});
   EXPECT_EQ(p.bytes, 192);
   EXPECT_EQ(p.lower_bound, 128);

@@ -1,4 +1,4 @@
-// Small programs for which one placement is smaller than the two others, and all that is planned for them.
+// Small programs for which one placement is smaller than the two others, and their complete plans.
 #include <gtest/gtest.h>
 
 #include "kintsugi/lower/memory/slots_example.h"
@@ -77,7 +77,7 @@ Program uneven_chunks_of(int64_t units, int64_t message, int64_t temporary, int 
 
 }  // namespace
 
-// t, u and v lie at 256 in all calls, between what is carried.
+// t, u and v are at 256 in all calls, between carried values.
 TEST(SlotsExamples, PackedIsTheSmallest) {
   const Program p = split_backward_of({2, 1, 1, 1, 1, 2}, 3, 2);
   EXPECT_EQ(choice(p), "packed with 24 ticks by layer: stacked 512, packed 448, beside 512");
@@ -93,7 +93,7 @@ TEST(SlotsExamples, PackedIsTheSmallest) {
             "448 bytes, at least 448\n");
 }
 
-// t is at 384 where what is carried lies below it, and at 0, 256 and 128 in other calls.
+// t is at 384 above carried values, and at 0, 256 and 128 in other calls.
 TEST(SlotsExamples, BesideIsTheSmallest) {
   const Program p = split_backward_of({1, 1, 5, 4, 1, 3}, 3, 5);
   EXPECT_EQ(choice(p), "beside with 24 ticks by layer: stacked 896, packed 896, beside 832");
@@ -118,7 +118,7 @@ TEST(SlotsExamples, BesideIsTheSmallest) {
             "832 bytes, at least 832\n");
 }
 
-// The instances of b, the largest, follow each other at 0 and 320.
+// The instances of b, the largest, alternate between 0 and 320.
 TEST(SlotsExamples, StackedIsTheSmallest) {
   const Program p = two_chunks_of({1, 5, 1, 1, 4, 2, 2, 1}, 4);
   EXPECT_EQ(choice(p), "stacked with 1 ticks: stacked 1152, packed 1216, beside 1216");
@@ -144,7 +144,7 @@ TEST(SlotsExamples, StackedIsTheSmallest) {
             "1152 bytes, at least 1088\n");
 }
 
-// Chunks of two layers and of one leave gaps beside each other, their layers none.
+// Chunks of two layers and of one leave gaps between each other, their layers none.
 TEST(SlotsExamples, ByLayerIsTheSmallest) {
   const Program p = uneven_chunks_of(4, 1, 1, 3, 12);
   EXPECT_EQ(choice(p), "stacked with 1 ticks by layer: stacked 3904, packed 3904, beside 3904");

@@ -17,8 +17,8 @@ std::string text(const Placement& p) {
 
 }  // namespace
 
-// In call 0 the temporaries lie below the first instance, in call 3 above the second. One offset for both calls is
-// above or below both instances, and pack() puts the larger instance where nothing fits below it.
+// In call 0 the temporaries are below the first instance, in call 3 above the second. One offset for both calls is
+// above or below both instances, and pack() places the larger instance where nothing fits below it.
 TEST(Placement, StackedIsTheSmallest) {
   const ArenaDemand d = {.instances = {instance(128, 0, 2), instance(192, 2, 3)}, .temporaries = {{192, {0, 3}}}};
   EXPECT_EQ(text(place_stacked(d)), "instances [192, 0] temporaries [[0, 192]] bytes 384");
@@ -27,7 +27,7 @@ TEST(Placement, StackedIsTheSmallest) {
   EXPECT_EQ(place(d).method, PlacementMethod::stacked);
 }
 
-// The second instance lies high enough for the temporaries below it.
+// The second instance is high enough for the temporaries below it.
 TEST(Placement, PackedIsTheSmallest) {
   const ArenaDemand d = {.instances = {instance(64, 0, 1), instance(64, 1, 2)}, .temporaries = {{128, {2}}}};
   EXPECT_EQ(text(place_stacked(d)), "instances [0, 64] temporaries [[128]] bytes 256");
@@ -36,7 +36,7 @@ TEST(Placement, PackedIsTheSmallest) {
   EXPECT_EQ(place(d).method, PlacementMethod::packed);
 }
 
-// In call 0 the temporaries lie below the instances, in call 2 above them.
+// In call 0 the temporaries are below the instances, in call 2 above them.
 TEST(Placement, BesideIsTheSmallest) {
   const ArenaDemand d = {.instances = {instance(128, 1, 2), instance(64, 0, 1), instance(64, 0, 2)},
                          .temporaries = {{128, {0, 2}}}};
@@ -46,7 +46,7 @@ TEST(Placement, BesideIsTheSmallest) {
   EXPECT_EQ(place(d).method, PlacementMethod::beside);
 }
 
-// One instance ends in the call in which the other begins, but in an earlier tick.
+// One instance ends in the call in which the other starts, but at an earlier tick.
 TEST(Placement, TicksShareACall) {
   const ArenaDemand d = {.ticks = 8, .instances = {{64, {0, 1}, {5, 9}}, {64, {1, 2}, {10, 17}}}, .temporaries = {}};
   for (const auto method : {place_stacked, place_packed, place_beside})
@@ -60,7 +60,7 @@ TEST(Placement, NothingToPlace) {
             "instances [] temporaries [[0, 0]] bytes 64");
 }
 
-// What is packed better than stacked, many times.
+// Better packed than stacked, many times.
 TEST(Placement, ManyInstancesAreStacked) {
   ArenaDemand d;
   for (int call = 0; d.instances.size() < kFewInstances; call += 3) {

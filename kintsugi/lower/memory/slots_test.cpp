@@ -26,8 +26,7 @@ std::string error_of(const Program& p) {
   return "no error";
 }
 
-// Forward makes values that backward takes in the other order, each with a temporary on the way; a layer makes
-// two.
+// Forward produces values that backward consumes in reverse order, each with a temporary; a layer has two.
 Program stack(const std::vector<int64_t>& kept, const std::vector<int64_t>& temporaries, std::string_view schedule,
               int64_t micro_batches) {
   Maker m;
@@ -65,8 +64,7 @@ TEST(Slots, AMicroBatchAtATimeNeedsNone) {
   EXPECT_EQ(p.lists[0].slots.size(), 1u);
 }
 
-// GPipe has all micro-batches under way: what is kept is there for each of them, and once what one call needs beside
-// it.
+// GPipe has all micro-batches in flight: kept values exist for each, and the temporaries of a call once.
 TEST(Slots, AsManyAsAreUnderWay) {
   for (int64_t m : {2, 3, 8}) {
     const Program p = stack({4096, 8192, 4096}, {1024, 1024, 1024}, "gpipe", m);
@@ -96,7 +94,7 @@ TEST(Slots, RandomStacksAreWhole) {
 
 TEST(Slots, ASlotOfAnotherIsRefused) {
   Program p = stack({4096, 8192, 4096}, {1024, 1024, 1024}, "gpipe", 3);
-  // The second micro-batch's forward writes where the first one's values wait.
+  // The second micro-batch's forward writes where the first one's values are kept.
   std::vector<program::Call>& calls = p.lists[0].calls;
   ASSERT_EQ(calls[1].micro_batch, 1);
   ASSERT_NE(calls[0].slot, calls[1].slot);
@@ -104,7 +102,7 @@ TEST(Slots, ASlotOfAnotherIsRefused) {
   EXPECT_EQ(error_of(p).substr(0, 65), "[verify] internal error: train: instruction 0 of backward.first (");
 }
 
-// Until forward makes b, and after backward has read it, its bytes are a hole of the segment: for t and v.
+// Until forward writes b, and after backward has read it, its bytes are a hole of the segment: for t and v.
 TEST(Slots, HolesOfTheSegmentThatBeginsAndEnds) {
   Example m;
   const BufferId a = m.make("a", 1), b = m.make("b", 2), t = m.make("t", 2), u = m.make("u", 1), v = m.make("v", 2);
@@ -130,7 +128,7 @@ TEST(Slots, HolesOfTheSegmentThatBeginsAndEnds) {
             "448 bytes, at least 448\n");
 }
 
-// The hole has two units; t has three, and is in a segment of its own.
+// The hole has two units; t has three, and gets a separate segment.
 TEST(Slots, WhatIsLargerThanAHole) {
   Example m;
   const BufferId a = m.make("a", 1), b = m.make("b", 2), t = m.make("t", 3), u = m.make("u", 1);
@@ -154,8 +152,8 @@ TEST(Slots, WhatIsLargerThanAHole) {
             "576 bytes, at least 448\n");
 }
 
-// What is sent is waited for in a call of its own, which may come before or after the call that uses it again: the
-// output of that call does not take its memory. Without the message it does.
+// A send is awaited in a separate call, before or after the call that uses the value again: that call's output does not
+// take its memory. Without the message it does.
 TEST(Slots, WhatIsSentIsNotWrittenInPlace) {
   for (bool sends : {false, true}) {
     Example m;
@@ -193,7 +191,7 @@ TEST(Slots, WhatIsSentIsNotWrittenInPlace) {
   }
 }
 
-// The run reads an output after the last call: nothing that comes after it takes its bytes, nor its memory in place.
+// The run reads an output after the last call: nothing later takes its bytes, nor its memory in place.
 TEST(Slots, AnOutputStays) {
   for (bool output : {false, true}) {
     Example m;
@@ -227,7 +225,7 @@ TEST(Slots, AnOutputStays) {
   }
 }
 
-// What the last micro-batch leaves for the step is there once, from that call on.
+// What the last micro-batch leaves for the step exists once, from that call on.
 TEST(Slots, WhatTheStepTakesFromTheLastMicroBatch) {
   Example m;
   const BufferId a = m.make("a", 1), r = m.make("r", 1);

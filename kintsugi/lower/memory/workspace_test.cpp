@@ -8,8 +8,8 @@
 namespace kintsugi::lower::workspace_test {
 namespace {
 
-// A kernel that asks for a byte per thread and element of its first and its optional operand, one that asks for none,
-// and one that names operands which its operation has not.
+// A kernel that needs a byte per thread and element of its first and optional operand, one that needs none, and one
+// that names operands that its operation lacks.
 class Askers : public kernels::KernelSet {
  public:
   std::string_view name() const override { return "askers"; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Offload kOptimizer = {.optimizer = true}, kActivations = {.activations = true};
 
-// An update of weights of those sizes with one moment each.
+// An update of weights of these sizes with one moment each.
 struct Update : Maker {
   explicit Update(const std::vector<int64_t>& sizes) {
     const BufferId factor = arena("factor", {}, DType::f64);
@@ -34,7 +34,7 @@ struct Update : Maker {
 // 64 KiB.
 const Shape kLarge = {{"embed", 16384}};
 
-// Four layers forward, each from the one before, and back.
+// Four layers forward, each from the previous one, and back.
 struct Step : Maker {
   explicit Step(const Shape& shape) {
     const auto x = [&](const char* name) { return arena(name, shape); };
@@ -67,7 +67,7 @@ struct Step : Maker {
 
 }  // namespace
 
-// While one is worked on, the one before it is stored and the next one fetched.
+// While one is computed, the previous one is stored and the next one fetched.
 TEST(Offload, OptimizerStateOfOneAfterTheOther) {
   Update m({8, 8, 8, 8});
   EXPECT_EQ(m.offloaded(),
@@ -98,7 +98,7 @@ TEST(Offload, OptimizerStateOfOneAfterTheOther) {
   EXPECT_EQ(m.of_state("g0").region, program::Region::state);
 }
 
-// A piece is of 2^20 elements; weight and gradient are views.
+// A piece has 2^20 elements; weight and gradient are views.
 TEST(Offload, OptimizerStateInPieces) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   Update m({2 * kPiece + 5});
@@ -139,7 +139,7 @@ TEST(Offload, OptimizerStateInPieces) {
   EXPECT_EQ(m.of_state("m0").type.shape.elements(), 2 * kPiece + 5);
 }
 
-// State that more than one operation touches is staged whole, with its views.
+// State used by more than one operation is staged whole, with its views.
 TEST(Offload, OptimizerStateThatSeveralTouch) {
   Update m({8});
   const BufferId m0 = m.p.state("m0")->buffer, part = m.view("part", m0);
@@ -169,8 +169,8 @@ TEST(Offload, OptimizerStateOutsideOfTheUpdate) {
   }
 }
 
-// Stored after the last use, waited for a layer later; fetched a layer ahead. The buffers of the last two layers stay
-// in memory, since backward follows directly.
+// Stored after the last use, awaited a layer later; fetched a layer ahead. The buffers of the last two layers stay in
+// memory, since backward follows directly.
 TEST(Offload, ActivationsOfOneMicroBatch) {
   Step m(kLarge);
   m.calls({{0, 0}, {1, 0}, {0, 1}, {1, 1}});
@@ -199,7 +199,7 @@ TEST(Offload, ActivationsOfOneMicroBatch) {
     }
 }
 
-// With several under way all are stored, in a place for each.
+// With several in flight all are stored, each in its slot.
 TEST(Offload, ActivationsOfSeveralMicroBatches) {
   Step m(kLarge);
   m.calls({{0, 0}, {0, 1}, {0, 2}, {1, 0}, {0, 3}, {1, 1}, {1, 2}, {1, 3}});

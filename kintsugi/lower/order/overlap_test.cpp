@@ -80,7 +80,7 @@ TEST(Overlap, WaitsBeforeItsResultIsOverwritten) {
             "  a = gelu(c)\n");
 }
 
-// A view, and a part whose place depends on the rank, are the memory that they are of.
+// A view, and a part whose offset depends on the rank, alias their memory.
 TEST(Overlap, OtherNamesOfOneMemory) {
   Overlapped m;
   const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
@@ -110,7 +110,7 @@ TEST(Overlap, OtherNamesOfOneMemory) {
             "  c = gelu(c)\n");
 }
 
-// A collective on the result of another waits for it; what is never used is waited for at the end of its body.
+// A collective on the result of another waits for it; unused results are awaited at the end of their body.
 TEST(Overlap, CollectivesInARow) {
   Overlapped m;
   const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
@@ -143,8 +143,8 @@ TEST(Overlap, AWorkspaceIsWritten) {
             "  d = gelu(c)\n");
 }
 
-// No instruction touches what a collective that is under way writes, nor writes what it reads; each collective is
-// waited for once; and instructions stay in their order.
+// No instruction uses memory that a collective in flight writes, or writes what it reads; each collective is awaited
+// once; and instructions keep their order.
 TEST(Overlap, RandomBodiesHaveNoHazard) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 200; ++trial) {
@@ -185,7 +185,7 @@ TEST(Overlap, RandomBodiesHaveNoHazard) {
   }
 }
 
-// Each gather of a layer's weights starts with the layer before it, after that layer's own.
+// The gathers of a layer's weights start with the previous layer, after that layer's.
 TEST(Prefetch, OneLayerEarly) {
   Overlapped m;
   std::vector<BufferId> shard, whole;
@@ -230,7 +230,7 @@ TEST(Prefetch, NotBeforeItsOperandIsThere) {
             "  a = contract(a, whole)\n");
 }
 
-// Only gathers of states: those of activations need what was just computed, and a gather into a state is an update.
+// Only gathers of states: those of activations need values just computed, and a gather into a state is an update.
 TEST(Prefetch, OthersStay) {
   Overlapped m;
   const BufferId part = m.arena("part", kPart), whole = m.x("whole"), state = m.state("w", kX), a = m.x("a");
@@ -245,7 +245,7 @@ TEST(Prefetch, OthersStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
-// A reduced gradient is added to its accumulator one layer later, so that it travels while that layer computes; in the
+// A reduced gradient is added to its accumulator one layer later, so that its reduction overlaps that layer; in the
 // last layer at the end of the body.
 TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
   Overlapped m;
@@ -275,8 +275,8 @@ TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
             "  +g1 = accumulate(part1)\n");
 }
 
-// With the cast back from what travels; not past what touches the accumulator; and gathers that went ahead are no
-// layer's.
+// Including the cast after communication; not past other uses of the accumulator; and prefetched gathers belong to no
+// layer.
 TEST(Prefetch, AddedLateWithItsCast) {
   Overlapped m;
   const BufferId a = m.x("a"), narrow = m.arena("narrow", kX, DType::bf16), wide = m.x("wide"),
@@ -333,8 +333,8 @@ std::string calls_of(const program::Program& p) {
   return calls;
 }
 
-// The receives of a call are started before the call ahead; a send starts as soon as its value is made and is waited
-// for after the next call; variants share these bodies.
+// The receives of a call are started one call earlier; a send starts as soon as its value is available and is awaited
+// after the next call; variants share these bodies.
 TEST(Overlap, MessagesFromCallToCall) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});
@@ -372,7 +372,7 @@ TEST(Overlap, MessagesFromCallToCall) {
             "forward(2) forward.sent(1) forward.sent(2) ");
 }
 
-// Other passes run beside them. What else is left is waited for at the end of its body.
+// Other passes run concurrently. Whatever remains is awaited at the end of its body.
 TEST(Overlap, SumsOfAStepAreAwaitedBeforeTheUpdate) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
@@ -407,8 +407,8 @@ TEST(Overlap, SumsOfAStepAreAwaitedBeforeTheUpdate) {
   EXPECT_EQ(calls_of(m.p), "backward(0) forward(1) backward.summed(0) update(-1) ");
 }
 
-// Of several in one channel the first is started ahead, another when that before it has ended; and the first of the
-// next call behind all of this one.
+// Of several in one channel the first is started early, each other one when the previous has ended; and the first of
+// the next call after all of this one.
 TEST(Overlap, SeveralMessagesOfAChannel) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});

@@ -92,7 +92,7 @@ TEST(PlaceWaits, AtTheEndWithTheNewestFirst) {
   EXPECT_EQ(b.placed(), "wait 3 before end\nwait 2 before end\n");
 }
 
-// A queue does its transfers in order, another need not wait for it.
+// A queue executes its transfers in order, so another wait is redundant.
 TEST(PlaceWaits, BeforeATransferOfAnotherQueueAlone) {
   Body b;
   const BufferId sum = b.at(1), more = b.at(2);

@@ -41,7 +41,7 @@ struct Layers : TestStep {
   }
 };
 
-// One layer of attention that is its own query, key and value, and the projection w of what it makes.
+// One layer of attention with equal query, key and value, and the projection w of its output.
 struct Attention : TestStep {
   Attention() {
     const StateId w = weight("w", Shape{{"kv_heads", 1}, {"group", 1}, {"head_dim", 4}, {"embed", 5}});
@@ -58,7 +58,7 @@ struct Attention : TestStep {
   }
 };
 
-// The lines of a print from the one that begins with `from` to before the one that begins with `to`.
+// The lines of a print from the one that starts with `from` to before the one that starts with `to`.
 std::string between(const std::string& text, const std::string& from, const std::string& to = "\n") {
   const size_t begin = text.find(from), end = text.find(to, begin);
   return begin == std::string::npos ? "no " + from : text.substr(begin, end - begin);
@@ -144,7 +144,7 @@ TEST(Recompute, RefusesEveryNoLayer) {
   }
 }
 
-// A layer whose inner value is read by the layer after it too, which is not recomputed.
+// A layer whose inner value is also read by the next layer, which is not recomputed.
 TEST(Recompute, WhatAnotherLayerReadsIsKept) {
   TestStep step;
   const StateId w = step.weight("w", Shape{{"embed", 4}, {"ffn", 3}});
@@ -159,7 +159,7 @@ TEST(Recompute, WhatAnotherLayerReadsIsKept) {
   EXPECT_EQ(names(recompute(step.micro, kFull, 1)), "0: inner");
 }
 
-// A value read before the state changed cannot be computed again after that.
+// A value read before a state changed cannot be recomputed afterwards.
 TEST(Recompute, WhatFollowsFromAStateThatChangesIsKept) {
   for (const bool changes : {false, true}) {
     TestStep step;
@@ -175,7 +175,7 @@ TEST(Recompute, WhatFollowsFromAStateThatChangesIsKept) {
   }
 }
 
-// Views, states and free values take no memory of their own.
+// Views, states and free values need no memory.
 TEST(Kept, IsWhatHasMemory) {
   TestStep step;
   Graph& g = step.micro;

@@ -55,7 +55,7 @@ TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
             "evaluate: evaluate(0)\n");
 }
 
-// What forward has replaced, backward adds to.
+// Backward adds to what forward stored.
 TEST(Schedule, OneAccumulatorInBothBodies) {
   Maker m;
   const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient);
@@ -69,7 +69,7 @@ TEST(Schedule, OneAccumulatorInBothBodies) {
             "forward.first:\n  g = accumulate(x)\nbackward.only:\n  +g = accumulate(x)\n");
 }
 
-// Each reduction of an accumulator is placed after its last addition, for the last micro-batch alone.
+// Each reduction of an accumulator is placed after its last addition, only for the last micro-batch.
 TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
   const auto make = [](int64_t micro_batches) {
     Maker m;
@@ -110,7 +110,7 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
             "  h = all_reduce over data(h)\n  x = gelu(x)\n");
 }
 
-// Where a sum is made a pass does not wait for it: its cast comes with the next layer's sums, its sum before the
+// A pass does not wait for a sum where it is made: its cast comes with the next layer's sums, its addition before the
 // update.
 TEST(Schedule, WhatNeedsASumComesLater) {
   Maker m;
@@ -139,8 +139,7 @@ TEST(Schedule, WhatNeedsASumComesLater) {
   EXPECT_NE(text(m.p).find(update), std::string::npos) << text(m.p);
 }
 
-// Sums of micro-batches in a binary tree: each waits at its level for another of that level, and the last is the
-// whole.
+// Sums of micro-batches in a binary tree: each waits at its level for another one, and the last is the total.
 TEST(Schedule, ABinaryTree) {
   Maker m;
   const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient),

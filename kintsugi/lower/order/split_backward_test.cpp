@@ -8,7 +8,7 @@
 namespace kintsugi::lower::split_backward_test {
 namespace {
 
-// x w + b, a norm, and again: gradients of inputs are needed below, those of weights only by accumulators.
+// x w + b, a norm, and again: input gradients are needed below, weight gradients only by accumulators.
 struct Two : TestStep {
   Two() {
     const StateId w = weight("w", {{"embed", 3}, {"ffn", 4}}), b = weight("b", {{"ffn", 4}}),

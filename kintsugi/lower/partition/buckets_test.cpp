@@ -1,4 +1,4 @@
-// Which parameters share a bucket, where each begins, what is padding, and the update on buckets.
+// Which parameters share a bucket, their offsets, padding, and the update on buckets.
 #include "kintsugi/lower/partition/buckets.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(Buckets, OfOneLayerDtypeAndDecay) {
             "up.bias+1 of layer 0 [shard:1 flat:2048] whole: up.bias 0+12, down.bias 1024+8; gradient whole\n"
             "narrow of layer 0 [shard:1 flat:1024] whole: narrow 0+1024; gradient whole\n"
             "next.weight of layer 1 [shard:1 flat:1024] whole: next.weight 0+96; gradient whole\n");
-  // The states of the model keep their ids; those of buckets follow them.
+  // The model's states keep their ids; those of buckets follow.
   const auto place = [&](const char* name) { return b.places.at(m.states.find(name)); };
   EXPECT_EQ(place("down.weight").bucket, 1);
   EXPECT_EQ(place("down.weight").member, 1u);
@@ -91,7 +91,7 @@ TEST(Buckets, AWeightThatLayersShareIsAlone) {
             "table+1 of layer -1 [shard:1 flat:2048] whole: table 0+80, positions 1024+56; gradient whole\n");
 }
 
-// Blocks are those of a rank after the tensor split, and flat is a multiple of 1,024 for each rank that shares it.
+// Blocks are those of a rank after the tensor split, and flat is a multiple of 1,024 per rank that shares it.
 TEST(Buckets, SplitWeights) {
   Model m;
   m.weight("up.weight", {{"embed", 8}, {"ffn", 300}}, 0);
@@ -105,7 +105,7 @@ TEST(Buckets, SplitWeights) {
             "norm of layer 0 [shard:1 flat:3072] whole: norm 0+8; gradient flat/data\n");
 }
 
-// Parameters whose gradients arrive with other partial factors are reduced separately.
+// Parameters whose gradients are partial over other factors are reduced separately.
 TEST(Buckets, GradientsThatArriveAlike) {
   Model m;
   const StateId a = m.weight("a", {{"embed", 8}}, 0), b = m.weight("b", {{"embed", 8}}, 0),
@@ -120,7 +120,7 @@ TEST(Buckets, GradientsThatArriveAlike) {
   EXPECT_EQ(to_string(plan.mesh, buckets.list[1].arriving), "sum over data, sum over tensor");
 }
 
-// Elementwise operations once for each bucket, and the norm takes each bucket once.
+// Elementwise operations once per bucket, and the norm takes each bucket once.
 TEST(Buckets, TheUpdate) {
   Model m;
   std::vector<StateId> weights = {m.weight("a", {{"embed", 8}}, 0), m.weight("b", {{"embed", 8}}, 0),

@@ -1,4 +1,4 @@
-// How an operation is split: the five rules, each by a small operation.
+// How an operation is split: the five rules, each with a small operation.
 #include "kintsugi/lower/partition/choose.h"
 
 #include <gtest/gtest.h>
@@ -322,7 +322,7 @@ TEST(Choose, PiecesThatTravel) {
   });
 }
 
-// The blocks of a bucket stay on their ranks, and its flat dim is split by what is left.
+// The blocks of a bucket stay on their ranks, and its flat dim is split by the remaining factors.
 TEST(Choose, ShardsOfABucketStay) {
   const plan::Plan plan = plan_of({"flat in optimizer -> tensor data"});
   const graph::OpRow& row = ops::operations().find("sum_squares");

@@ -48,8 +48,8 @@ Mesh mesh_of_12() {
   return Mesh({{.name = "data", .size = 3, .zigzag = {"seq"}}, {.name = "tensor", .size = 4}});
 }
 
-// What each rank holds, by definition: which elements, and of each, whose parts are added in it. Parts are told apart
-// by the places of their ranks along the factors that were partial in the beginning.
+// What each rank holds, by definition: its elements, and whose parts are added in each. Parts are identified by the
+// positions of their ranks along the factors that were partial initially.
 using Index = std::vector<int64_t>;
 using Parts = std::set<std::vector<int64_t>>;
 using Held = std::map<Index, Parts>;
@@ -86,7 +86,7 @@ class Ranks {
     }
   }
 
-  // What a collective does, or why it cannot. Counts elements that come from other ranks.
+  // The effect of a collective, or why it is impossible. Counts elements from other ranks.
   std::string run(const Step& s) {
     std::vector<Held> next;
     came_ = 0;
@@ -116,7 +116,7 @@ class Ranks {
 
   int64_t came() const { return came_; }  // to all ranks, by the last step
 
-  // "" where each rank holds what the layout says.
+  // "" if each rank holds what the layout says.
   std::string lies(const Layout& goal) const {
     for (int rank = 0; rank < mesh_.ranks(); ++rank) {
       const std::vector<Index> want = indices(mesh_, whole_, goal, rank);
@@ -142,7 +142,7 @@ class Ranks {
   int64_t came_ = 0;
 };
 
-// Each factor cuts a dim, sums, or is nowhere.
+// Each factor cuts a dim, is partial, or is unused.
 Layout random_layout(std::mt19937& random, const Mesh& mesh, const Shape& whole) {
   std::vector<Factor> order;
   for (Factor f = 0; f < static_cast<Factor>(mesh.factors().size()); ++f) order.push_back(f);
@@ -172,7 +172,7 @@ TEST(Conversion, TheTable) {
       {"sum over data", "sum over data", "nothing"},
       {"max over data", "whole", "all_reduce max over data"},
       {"logsumexp over data", "whole", "all_reduce logsumexp over data"},
-      // What is no sum has no reduce-scatter.
+      // A combination other than a sum has no reduce-scatter.
       {"max over data", "seq/data", "all_reduce max over data; slice over data to seq"},
   };
   for (const Case& c : cases) EXPECT_EQ(steps(c.now, c.goal), c.steps) << c.now << " -> " << c.goal;
@@ -190,17 +190,17 @@ TEST(Conversion, FactorsThatGoTheSameWayGoTogether) {
       {"whole", "seq/tensor", "slice over tensor to seq"},
       {"sum over data tensor", "whole", "all_reduce over data tensor"},
       {"flat/data tensor", "flat/data", "all_gather over tensor from flat"},
-      // Two key-value heads of four ranks: each factor has its own dim.
+      // Two key-value heads on four ranks: each factor has its own dim.
       {"seq/tensor", "kv_heads/tensor.0, group/tensor.1",
        "all_to_all over tensor.1 from seq to group; all_to_all over tensor.0 from seq to kv_heads"},
-      // What splits comes before what gathers.
+      // Splits come before gathers.
       {"seq/data, sum over tensor.0", "ffn/tensor.0",
        "reduce_scatter over tensor.0 to ffn; all_gather over data from seq"},
   };
   for (const Case& c : cases) EXPECT_EQ(steps(c.now, c.goal), c.steps) << c.now << " -> " << c.goal;
 }
 
-// Sums over factors one after another are the same binary tree for every number of factors.
+// Sums over consecutive factors are the same binary tree for every number of factors.
 TEST(Conversion, SumsFactorByFactor) {
   const Mesh mesh = mesh_of_24();
   const auto one_by_one = [&](const char* now, const char* goal) {
@@ -237,8 +237,8 @@ TEST(Conversion, WhatARankSends) {
   EXPECT_EQ(sent("ffn/context, seq/tensor", "ffn/context"), 96 * 3.0 / 4);
 }
 
-// Any layout into any other that has no new parts: each step alone is possible, moves what it says, and in the end
-// each rank has what it should.
+// Any layout into any other without new parts: each step alone is possible, moves what it claims, and in the end each
+// rank has what it should.
 TEST(Conversion, RandomPairs) {
   const Mesh mesh = mesh_of_12();
   std::mt19937 random(1);
@@ -258,7 +258,7 @@ TEST(Conversion, RandomPairs) {
       ASSERT_EQ(s.before, at) << what;
       ASSERT_EQ(ranks.run(s), "") << what << ", at " << text(mesh, {s});
       ASSERT_EQ(ranks.lies(s.after), "") << what << ", after " << text(mesh, {s});
-      // An all-reduce sends what reducing and gathering does: twice what comes to a rank of each other one's part.
+      // An all-reduce sends what a reduce-scatter and an all-gather do: twice the part of each other rank.
       const auto others = static_cast<double>(mesh.count(s.factors)) - 1;
       double came = static_cast<double>(ranks.came()) / static_cast<double>(mesh.ranks());
       if (s.move == Move::all_reduce) came *= 2.0 / (others + 1);
@@ -302,7 +302,7 @@ TEST(Conversion, Halos) {
   of_sum.set_part(data, Combiner::sum);
   batch.set("batch", {data});
   EXPECT_EQ(steps(of_sum, batch), "halo_sum over space from height; reduce_scatter over data to batch");
-  // What stays as it is does not hinder the rest.
+  // What stays unchanged does not prevent the rest.
   Layout both = with;
   both.set("batch", {data});
   EXPECT_EQ(steps(both, with), "all_gather over data from batch");

@@ -45,7 +45,7 @@ struct Perceptron : TestStep {
   }
 };
 
-// x + norm(x) up down, the norm's weight first
+// x + norm(x) up down, with the norm's weight first
 struct Norm : TestStep {
   StateId gamma = weight("gamma", {{"embed", 4}}), up = weight("up", {{"embed", 4}, {"ffn", 6}}),
           down = weight("down", {{"ffn", 6}, {"embed", 4}});
@@ -62,7 +62,7 @@ struct Norm : TestStep {
 
 }  // namespace
 
-// The gradient of each bucket is summed once a step, where the last micro-batch is done with it.
+// The gradient of each bucket is summed once per step, after its use in the last micro-batch.
 TEST(Partition, DataParallel) {
   const Perceptron step;
   program::Program p = partitioned(step, plan_of("data", {"batch -> data"}));
@@ -127,7 +127,7 @@ TEST(Partition, DataParallel) {
             "  bucket up.gradient = all_reduce over data(bucket up.gradient)\n");
 }
 
-// Weights are gathered in each pass; gradients meet in a bucket of their own, and are reduced to the part of the rank.
+// Weights are gathered in each pass; gradients are collected in a bucket and reduced to the rank's shard.
 TEST(Partition, Zero3) {
   const Perceptron step;
   program::Program p = partitioned(step, plan_of("data", {"batch -> data", "flat in optimizer -> data",
@@ -233,8 +233,8 @@ TEST(Partition, TensorParallel) {
             "  +loss = accumulate(sum)\n");
 }
 
-// Gathers and reduce-scatters in their place; and the norm's gradient, of which each rank has that of its tokens, is
-// summed, once a step.
+// Gathers and reduce-scatters instead; and the norm's gradient, computed from the rank's tokens, is summed once per
+// step.
 TEST(Partition, SequenceParallel) {
   const Norm step;
   EXPECT_EQ(text(partitioned(step, plan_of("tensor", {"ffn -> tensor", "seq -> tensor"}))),

@@ -10,8 +10,8 @@ namespace {
 
 using graph::Graph;
 
-// An embedding, layers that multiply by a square of their width, and a head, each with one product: 2 flops for each
-// element of the square.
+// An embedding, layers that multiply by a square of their width, and a head, each with one matmul: 2 FLOPs per element
+// of the square.
 Graph model(const graph::StateTable& states, const std::vector<int64_t>& widths) {
   Graph g("micro-batch", ops::operations(), states);
   for (size_t i = 0; i < widths.size(); ++i) {
@@ -62,7 +62,7 @@ TEST(Stages, OneHasEverything) {
 TEST(Stages, TheMostExpensiveCostsAsLittleAsCanBe) {
   EXPECT_EQ(Cut(kEqual).by(plan_of(2)).last, (std::vector<int>{2, 5}));
   EXPECT_EQ(Cut(kEqual).by(plan_of(3)).last, (std::vector<int>{1, 3, 5}));
-  // The embedding and the head count: a head of four layers has the last stage with one layer.
+  // The embedding and the head count: a head worth four layers leaves one layer for the last stage.
   EXPECT_EQ(Cut({1, 10, 10, 10, 10, 10, 10, 20}).by(plan_of(2)).last, (std::vector<int>{4, 5}));
   EXPECT_EQ(Cut({20, 10, 10, 10, 10, 10, 10, 1}).by(plan_of(2)).last, (std::vector<int>{0, 5}));
   EXPECT_EQ(Cut({1, 10, 10, 30, 10, 10, 10, 1}).by(plan_of(3)).last, (std::vector<int>{1, 2, 5}));
