@@ -49,7 +49,7 @@ void add_bench(Command& kintsugi) {
   verb.integer("--steps", o->steps, {1, 1000}, "products only: number of measured steps").show_default();
   verb.text("--into", o->into, "The cluster file, made by `bench machine`, that receives the measurements")
       .type_name("FILE");
-  // `--set a=b run.toml`: --set takes all arguments that follow, and the file is the one without "=".
+  // `--set a=b run.toml`: --set takes all following arguments; the one without "=" is the file.
   verb.when_read([o] {
     const auto file =
         std::ranges::find_if(o->run.sets, [](const auto& set) { return set.find('=') == std::string::npos; });

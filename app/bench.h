@@ -1,4 +1,4 @@
-// `kintsugi bench`: what the machine does, measured; and the cluster file that the planner reads.
+// `kintsugi bench`: measurements of the machine, and the cluster file for the planner.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct BenchOptions {
   std::string into;  // the cluster file; empty: none
 };
 
-// Each prints its tables; with `into`, it writes what the planner reads of it there. bench_machine makes the file, the
-// others add to it.
+// Each prints its tables; with `into`, it writes the results that the planner reads. bench_machine creates the file,
+// the others add to it.
 void bench_machine(const BenchOptions& options);
 void bench_collectives(const BenchOptions& options);
 void bench_products(const BenchOptions& options);

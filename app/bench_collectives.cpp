@@ -48,7 +48,7 @@ int ranks_of(const BenchOptions& o, const std::optional<launch::Launched>& launc
   return ranks;
 }
 
-// Bytes a second that the memory of all ranks together is read and written with.
+// Combined memory traffic of all ranks, in bytes per second.
 double memory_of_all(comm::World& world) {
   const auto all = comm::group_of_all(world);
   base::ThreadTeam team(1);

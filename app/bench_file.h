@@ -1,4 +1,4 @@
-// The cluster file that `bench` writes.
+// The cluster file written by `bench`.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace kintsugi::app {
 
-// UserError where --into names a file that must not be replaced (outputs.h); before anything is measured.
+// UserError if --into names a file that must not be replaced (outputs.h); called before anything is measured.
 void require_into(const std::string& path);
-// What `bench machine` has written. UserError, with that command, if there is none.
+// Reads the file of `bench machine`. UserError, naming that command, if it is absent.
 simulate::Cluster read_measured_cluster(const std::string& path);
-// Writes it, and says so.
+// Writes it, and prints a line.
 void write_measured_cluster(const std::string& path, const simulate::Cluster& cluster);
 
 }  // namespace kintsugi::app

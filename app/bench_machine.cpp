@@ -24,7 +24,7 @@
 namespace kintsugi::app {
 namespace {
 
-// Layers of a GPT of several widths: products of many sizes, and each kernel of a decoder from small to large.
+// GPT layers of several widths: matmuls of many sizes, and each kernel of a decoder from small to large.
 struct StandardRun {
   int64_t embed, micro_batch, sequence, micro_batches;
 };

@@ -27,7 +27,7 @@ config::Settings settings_of(const BenchOptions& o) {
   return resolved.settings;
 }
 
-// The ranks of the run are devices of the file.
+// The ranks of the run are the file's devices.
 void require_devices(const config::Settings& s, const simulate::Cluster& c) {
   const double threads = static_cast<double>(s.parallel.threads);
   if (c.device.threads != 0 && c.device.threads != threads)

@@ -11,13 +11,13 @@
 
 namespace kintsugi::app {
 
-// Bytes of a value that collectives are measured with, from small to large.
+// Message sizes for which collectives are measured, ascending.
 std::vector<int64_t> standard_sizes();
 
 std::string cores_table(const std::vector<calibrate::CoreRates>& rates);
-// Products, then the other kernels, each beside the limit of the device that it is nearer to.
+// Matmuls, then the other kernels, each compared with the nearer limit of the device.
 std::string kernels_table(const std::vector<simulate::MeasuredKernel>& kernels, const simulate::Device& limits);
-// memory: bytes a second that all ranks read and write together.
+// memory: combined memory traffic of all ranks, in bytes per second.
 std::string collectives_table(const std::vector<calibrate::CollectiveTime>& times, double memory);
 
 }  // namespace kintsugi::app

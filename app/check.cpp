@@ -16,7 +16,7 @@
 namespace kintsugi::app {
 namespace {
 
-// What was found, as comments of the file that follows.
+// The findings, as comments above the file.
 std::string summary_of(const config::Resolved& resolved) {
   if (const std::vector<std::string> open = config::sizes_of_data(resolved); !open.empty())
     return fmt::format("# NOT checked: the program, because {} {} not set and [data] train is not given\n",
@@ -37,7 +37,7 @@ std::string summary_of(const config::Resolved& resolved) {
   return text;
 }
 
-// Comments that are too long go on below themselves.
+// Comments that are too long continue on the next line.
 std::string within_columns(const std::string& toml) {
   std::string text;
   for (size_t begin = 0, end; (end = toml.find('\n', begin)) != std::string::npos; begin = end + 1) {

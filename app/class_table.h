@@ -1,4 +1,4 @@
-// What a model says of images with known classes.
+// Predictions for images with known classes.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,18 @@ struct RankedClass {
   double probability = 0;
 };
 
-// The `count` largest of the logits' softmax, the largest first; of equal ones the first class.
+// The `count` largest softmax probabilities in descending order; ties by class.
 std::vector<RankedClass> best_classes(std::span<const float> logits, int64_t count);
 
-// counts[label][predicted], of images with a label; the shares of those whose label is the best, and among the best
-// five.
+// counts[label][predicted], over images with a label; top-1 and top-5 accuracy.
 struct Confusion {
   std::vector<std::vector<int64_t>> counts;
   int64_t labelled = 0, first = 0, among_five = 0;
 
   explicit Confusion(int64_t classes);
   void add(int32_t label, std::span<const float> logits);  // label -1: unknown, and not counted
-  // A line for each class with an image: its number, how many images it has, the share that is found, and the classes
-  // that others of them are taken for, the most frequent first. With `all`, a column for each class instead.
+  // A line per class with images: its number, the number of images, the accuracy, and the classes predicted instead,
+  // most frequent first. With `all`, a column per class instead.
   std::string table(bool all) const;
 };
 

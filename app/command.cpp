@@ -38,7 +38,7 @@ constexpr std::string_view kPage =
     "\n"
     "`kintsugi VERB --help` describes a verb; `kintsugi train --keys` lists the keys of run.toml.\n";
 
-// The library's page, with our texts not wrapped again: newer versions of the library wrap them.
+// The library's page without wrapping our texts again, as newer versions of the library would.
 class Page : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
@@ -60,7 +60,7 @@ class Page : public CLI::Formatter {
   }
 };
 
-// "kintsugi train", or "kintsugi" where no verb was read.
+// "kintsugi train", or "kintsugi" if no verb was parsed.
 std::string name_of(const CLI::App& command) {
   const auto verbs = command.get_subcommands();
   return verbs.empty() ? "kintsugi" : "kintsugi " + verbs.front()->get_name();
@@ -87,7 +87,7 @@ std::string first_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "-" + option.get_snames().front() : "--" + option.get_lnames().front();
 }
 
-// What was wanted by those who give a verb more than it takes.
+// The intent of a user who gives a verb too many arguments.
 struct TooMany {
   std::string_view verb, instead;
 };
@@ -95,14 +95,14 @@ constexpr TooMany kTooMany[] = {
     {"kintsugi compare", "to show several runs on one page: kintsugi report RUN RUN"},
 };
 
-// The candidate that was meant, or "".
+// The closest candidate, or "".
 std::string meant(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string best = base::nearest(word, candidates);
   const int most = std::max<int>(1, static_cast<int>(word.size()) / 3);
   return word.size() < 64 && base::edit_distance(word, best) <= most ? best : "";
 }
 
-// The error for an argument that nothing takes.
+// The error for an unexpected argument.
 std::string unexpected(const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining(true);
   const std::string word = rest.empty() ? "" : rest.front();
@@ -127,7 +127,7 @@ std::string unexpected(const CLI::App& command) {
 
 constexpr std::chrono::seconds kForFirstRank{2};
 
-// Of this process, if a launcher started it as one of several; else 0.
+// The rank of this process if a launcher started it as one of several; otherwise 0.
 int launched_rank() {
   try {
     const auto launched = launch::launched();
@@ -137,7 +137,7 @@ int launched_rank() {
   }
 }
 
-// What the user wrote may be long; what we say stands at the beginning and at the end.
+// The user's input may be long; our text is at the beginning and at the end.
 std::string line_of(std::string_view text) {
   constexpr size_t kLongest = 400;
   return base::without_middle(base::one_line(text, std::string_view::npos), kLongest);
@@ -215,7 +215,7 @@ void Command::parse(std::span<const std::string> args, std::ostream& out, std::o
 
 int Command::run(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   const auto fail = [&err](const Failure& failure) {
-    // Of ranks that are processes and meet the same error, the first prints it, and its launcher ends the others.
+    // If ranks as processes meet the same error, the first prints it, and its launcher ends the others.
     if (launched_rank() > 0) std::this_thread::sleep_for(kForFirstRank);
     err << "error: " << failure.text << std::endl;
     return failure.code;

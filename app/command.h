@@ -1,4 +1,4 @@
-// The command line as a whole: its help page, its errors, its exit codes.
+// The command line: its help page, errors and exit codes.
 #pragma once
 
 #include <memory>
@@ -27,18 +27,18 @@ using AddVerb = void (*)(Command& kintsugi);
 
 class Command {
  public:
-  // With the verbs that the functions add, in their order.
+  // With the verbs that the functions add, in order.
   explicit Command(std::span<const AddVerb> verbs);
   ~Command();
 
   Verb add_verb(const char* name, const std::string& what);
 
-  // What the pages of --help are made of, for other forms of them.
+  // The data of the --help pages, for other forms of them.
   std::vector<VerbPage> pages() const;
 
   // Parses `args` (without the program's name) and runs the verb. Help and version go to `out`. An error is one line on
-  // `err`: "error: [where] what". Returns the exit code: 0; 1 for an error of the input or the machine; 2 for a bug of
-  // ours.
+  // `err`: "error: [where] what". Returns the exit code: 0; 1 for an error of the input or the machine; 2 for a bug in
+  // Kintsugi.
   int run(std::span<const std::string> args, std::ostream& out, std::ostream& err);
 
  private:
@@ -47,7 +47,7 @@ class Command {
   std::unique_ptr<CLI::App> app_;
 };
 
-// An error with an exit code of its own, by which scripts tell it from others.
+// An error with a specific exit code, for scripts.
 class EndedWith : public base::UserError {
  public:
   template <typename... Args>
@@ -60,8 +60,8 @@ class EndedWith : public base::UserError {
   int code_;
 };
 
-// The text printed for an error, "[where] what" in one line, and the exit code: 1 for an error of the input or the
-// machine, 2 for a bug of ours.
+// The one-line text of an error, "[where] what", and its exit code: 1 for an error of the input or the machine, 2 for a
+// bug in Kintsugi.
 struct Failure {
   std::string text;
   int code = 1;

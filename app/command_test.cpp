@@ -19,7 +19,7 @@
 namespace kintsugi::app::command_test {
 namespace {
 
-// A verb that fails in the way that its argument names.
+// A verb that fails in the way named by its argument.
 void add_fail(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("fail", "Fails");
   auto how = std::make_shared<std::string>();
@@ -38,7 +38,7 @@ void add_fail(Command& kintsugi) {
   });
 }
 
-// A verb that keeps its options.
+// A verb that stores its options.
 std::shared_ptr<RunOptions> run_options;
 void add_options(Command& kintsugi) {
   run_options = add_run_options(kintsugi.add_verb("options", "Keeps them"));

@@ -31,7 +31,7 @@ struct CompareOptions {
   std::string csv;
 };
 
-// The samples of the run, or random ones; model.vocab is known after it.
+// The samples of the run, or random ones; model.vocab is known afterwards.
 std::unique_ptr<samples::SampleSource> open_samples(config::Resolved& resolved, bool random) {
   const config::Settings& s = resolved.settings;
   if (!random) {
@@ -79,7 +79,7 @@ void add_compare(Command& kintsugi) {
       kintsugi.add_verb("compare", "Compares the loss, gradients and weights of a layout with those of one rank");
   const auto o = std::make_shared<CompareOptions>();
   o->run = add_run_options(verb);
-  // An option that is a key of run.toml.
+  // An option that is also a key of run.toml.
   const auto set = [o](const char* key) {
     return [o, key](const auto& value) { o->run->sets.push_back(fmt::format("{}={}", key, value)); };
   };

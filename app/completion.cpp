@@ -17,14 +17,14 @@ std::string names_of_options(const VerbPage& verb) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-// "model.layers= model.embed= ...", which follow --set.
+// "model.layers= model.embed= ...", the completions of --set.
 std::string keys_to_set() {
   std::string keys;
   for (const config::Key& key : config::keys()) keys += (keys.empty() ? "" : " ") + key.full_name() + "=";
   return keys;
 }
 
-// In single quotes, for every shell; characters of `special` have a backslash.
+// In single quotes, for every shell; escapes characters of `special` with a backslash.
 std::string in_single_quotes(std::string_view text, std::string_view special = "") {
   std::string result = "'";
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// `kintsugi evaluate MODEL --ids FILE`: what a model computes of given ids, for checks from outside.
+// `kintsugi evaluate MODEL --ids FILE`: results of a model for given ids, for external checks.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ struct EvaluateIds {
   std::string dump;  // a file for loss, logits and gradients; empty: none
 };
 
-// Prints the loss, and writes the dump. Of a Hugging Face folder, gradients have the names and shapes that its tensors
-// have; of a checkpoint, ours.
+// Prints the loss, and writes the dump. For a Hugging Face folder, gradients have the names and shapes of its tensors;
+// for a checkpoint, ours.
 void evaluate_ids(const EvaluateIds& options);
 
 }  // namespace kintsugi::app

@@ -30,13 +30,13 @@
 namespace kintsugi::app {
 namespace {
 
-// A part of what the compiler makes, and what it is.
+// A part of the compiler's output, and its description.
 struct Pass {
   std::string_view name, about;
 };
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kTasks = "tasks", kSent = "communication";
-// In the order in which data flows.
+// In the order of data flow.
 constexpr Pass kPasses[] = {{"graph", "the model's forward pass: operations over values with named dims"},
                             {"differentiate", "the micro-batch: forward, backward, gradient accumulation"},
                             {"update", "the update: gradient norm, clipping, optimizer"},
@@ -70,7 +70,7 @@ std::string how_many(size_t n, std::string_view what) {
   return fmt::format("{} {}{}", base::group_digits(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
 }
 
-// What a stage's program is, in a line.
+// A summary of a stage's program in one line.
 std::string stage_in_words(const program::Program& p) {
   size_t instructions = 0;
   for (const program::Body& body : p.bodies) instructions += body.instructions.size();
@@ -85,7 +85,7 @@ std::string stage_in_words(const program::Program& p) {
   return text;
 }
 
-// What the compiler makes of the run, and where the details are.
+// A summary of the compiled run, with pointers to details.
 std::string overview(const config::Settings& s, const models::Graphs& graphs, const graph::Graph& forward,
                      const std::vector<program::Program>& stages) {
   const auto line = [](std::string_view name, const std::string& text) {
@@ -117,7 +117,7 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
   return text;
 }
 
-// For as many ranks as the plan has; where it has one, for 2, 4 and 8.
+// For the number of ranks of the plan; if that is one, for 2, 4 and 8.
 std::string print_strategies(const config::Settings& s) {
   Progress progress("comparing strategies");
   std::string text;

@@ -30,7 +30,7 @@ constexpr size_t kMostFloors = 16, kMostName = 42;  // in a table
 constexpr double kLeastWeight = 2e-3;               // of the whole, of an operation that is shown
 constexpr int64_t kStepsBefore = 2;                 // steps before those that are measured
 
-// What some instructions do in a step of a rank.
+// The totals of some instructions in a step of a rank.
 struct StepWork {
   double calls = 0, bytes = 0, flops = 0;
   double floor = 0;     // seconds, each instruction at the limit that it is nearer to
@@ -53,7 +53,7 @@ struct KernelRow {
   StepWork work;  // of all calls of a step
 
   const Instruction& instruction() const { return body->instructions[at]; }
-  // Its first output, or what it is about.
+  // Its first output, or its subject.
   const program::Buffer& value() const {
     const Instruction& i = instruction();
     return program->buffer(i.outs.empty() ? program::value_of(i) : i.outs[0]);
@@ -70,7 +70,7 @@ StepWork step_work(const Instruction& i, double calls, const train::Limits& limi
           .products = train::is_product(i.kernel) ? calls * arithmetic : 0};
 }
 
-// In the order in which the stages run them.
+// In the order of the stages.
 std::vector<KernelRow> rows_of(const std::vector<Program>& stages, const train::Limits& limits) {
   std::vector<KernelRow> rows;
   for (const Program& p : stages) {
@@ -87,7 +87,7 @@ std::vector<KernelRow> rows_of(const std::vector<Program>& stages, const train::
   return rows;
 }
 
-// What each took, the mean over the ranks of its stage.
+// The time of each, averaged over the ranks of its stage.
 void add_measured(const train::ProfiledRun& run, std::vector<KernelRow>& rows) {
   std::map<std::tuple<int, std::string_view, int64_t>, KernelRow*> found;
   std::map<int, double> ranks;
@@ -105,7 +105,7 @@ std::string times_text(double part, double of) {
 
 using Cells = std::vector<std::string>;
 
-// The columns of `floors`, of all calls or, divided by their number, of one.
+// The columns of `floors`, for all calls or per call.
 void add_floors(Cells& cells, const StepWork& w, double divided_by, bool measured) {
   cells.push_back(base::format_time(w.floor / divided_by));
   cells.push_back(2 * w.by_flops > w.floor ? "flops" : "memory");
@@ -157,7 +157,7 @@ std::string operation_floors(const std::vector<KernelRow>& rows, size_t stages, 
          table_within(kColumns, cells);
 }
 
-// Those that are equal but for their layer are one line.
+// Instructions that differ only in their layer share a line.
 std::string instruction_floors(const std::vector<KernelRow>& rows, size_t stages, bool measured) {
   using Key = std::tuple<std::string, std::string, std::string, double, double>;
   const auto groups = grouped<Key>(rows, stages, [](const KernelRow& row) {

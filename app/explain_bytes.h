@@ -1,5 +1,5 @@
-// `kintsugi explain --bytes`: what the instructions of a training step move and compute, the least time that this takes
-// on this machine, and how far a measured step is from it.
+// `kintsugi explain --bytes`: bytes and FLOPs of the instructions of a training step, the lower bound on their time on
+// this machine, and the measured step.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct BytesOptions {
   std::filesystem::path csv;  // a file for every instruction; empty: none
 };
 
-// UserError for a device whose limits are not measured. Runs the steps, on all ranks in this process.
+// UserError for a device whose limits are not measured. Runs the steps on all ranks in this process.
 std::string explain_bytes(const config::Settings& settings, const std::vector<program::Program>& stages,
                           const BytesOptions& options);
 

@@ -5,7 +5,7 @@
 namespace kintsugi::app {
 namespace {
 
-// Characters, not bytes: those of UTF-8 that continue one do not count.
+// Counts characters, not bytes: skips UTF-8 continuation bytes.
 int columns_of(std::string_view text) {
   return static_cast<int>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -1,4 +1,4 @@
-// Text in lines of limited width.
+// Wraps text to a limited width.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace kintsugi::app {
 
 inline constexpr int kColumns = 80;  // of what is printed to be read
 
-// Where a line may end: at every space, or at those behind a comma.
+// Where a line may be broken: at every space, or only at spaces after a comma.
 enum class FoldAt { spaces, commas };
 
-// `text` with line breaks for spaces, so that no line is longer than `columns` characters, but for single words; lines
-// after the first begin with `indent` spaces, which count.
+// `text` wrapped to lines of at most `columns` characters, except for longer words; lines after the first are indented
+// by `indent` spaces, which count.
 std::string fold(std::string_view text, int columns, int indent, FoldAt at = FoldAt::spaces);
 
 }  // namespace kintsugi::app

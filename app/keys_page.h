@@ -6,8 +6,8 @@
 
 namespace kintsugi::app {
 
-// All keys (""), those of a section ("train"), or all that is known of one ("train.steps", or "steps" where one section
-// has it). No line is longer than kColumns. UserError for a name that is none.
+// All keys (""), those of a section ("train"), or the details of one ("train.steps", or "steps" if it is unique). No
+// line is longer than kColumns. UserError for an unknown name.
 std::string keys_page(std::string_view which);
 
 // "model (the network), data (...)": the sections, for the page of a verb.

@@ -7,7 +7,7 @@
 namespace kintsugi::app {
 namespace {
 
-// In roff a backslash is an escape, and a line that begins with a point or a quote is a request.
+// In roff a backslash is an escape, and a line that starts with a point or a quote is a request.
 std::string roff(std::string_view text) {
   std::string result;
   bool begins = true;

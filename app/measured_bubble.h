@@ -1,4 +1,4 @@
-// The bubble of a pipeline as planned, beside what was measured.
+// The planned bubble of a pipeline, compared with the measured one.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// NumPy's format of arrays.
+// NumPy's array format.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::app {
 
-// Version 1.0: fp32 [rows columns], in the byte order of this machine, which is little-endian.
+// Version 1.0: fp32 [rows columns], little-endian as this machine.
 std::string npy_file(std::span<const float> values, size_t rows, size_t columns);
 
 }  // namespace kintsugi::app

@@ -26,7 +26,7 @@ constexpr OptionRow kOptions[] = {
     {"--dump", Kind::tensors}, {"--trace", Kind::trace}, {"--output", Kind::page}, {"--into", Kind::cluster},
 };
 
-// Names that only files of ours, or of Hugging Face folders, have.
+// Names that only our files, or those of Hugging Face folders, have.
 constexpr std::string_view kOwnNames[] = {"config.toml",
                                           "metrics.jsonl",
                                           "best.json",
@@ -60,7 +60,7 @@ bool has_any(const fs::path& folder, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* name) { return is_there(folder / name); });
 }
 
-// What the folder is, if it is one of ours.
+// The kind of a folder, if it is one of ours.
 std::string_view folder_kind(const fs::path& folder) {
   if (has_any(folder, {"index.json", "index.xxh3"})) return "a checkpoint";
   if (is_there(folder / "config.toml")) return "a run";
@@ -85,7 +85,7 @@ bool is_header(std::string_view line, std::initializer_list<std::string_view> na
   });
 }
 
-// By the first bytes of a file.
+// Recognized by the first bytes of a file.
 Kind kind_of(const fs::path& path) {
   std::string head(8192, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -112,7 +112,7 @@ Kind written_by(std::string_view option) {
   return row->writes;
 }
 
-// Whose file it is that the option may not replace; "" if it may.
+// The owner of a file that the option must not replace; "" if it may.
 std::string owner_of(const base::Output& output) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(output.path, error);  // of a link, what it points to

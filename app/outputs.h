@@ -1,4 +1,4 @@
-// The one rule of which files a verb may write its results to.
+// The rule for files that a verb may write its results to.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace kintsugi::app {
 
-// UserError "[where] ..." unless each output may be written. It may not be one of `inputs`, nor another output. And an
-// existing file is not replaced if it belongs to a run, a corpus, a checkpoint, a Hugging Face folder or a tokenizer,
-// or is a configuration or the description of a cluster, unless it is what the option writes (a page over a page). A
-// file that does not exist may be made anywhere.
+// UserError "[where] ..." unless each output may be written. An output must not be one of `inputs` or another output.
+// An existing file is not replaced if it belongs to a run, corpus, checkpoint, Hugging Face folder or tokenizer, or is
+// a configuration or cluster file, unless the option writes that kind (a page over a page). New files may be created
+// anywhere.
 void require_outputs(std::string_view where, std::span<const base::Output> outputs,
                      std::span<const std::filesystem::path> inputs = {});
 

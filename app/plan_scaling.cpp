@@ -53,7 +53,7 @@ double tokens_a_second(const Settings& s, const Step& step) {
   return static_cast<double>(step.samples * s.train.sequence) / step.seconds;
 }
 
-// The tokens of a device, of those with the fewest devices.
+// Tokens per device, for the smallest number of devices.
 std::string of_ideal(const Settings& s, const std::vector<Row>& rows, const Row& row, std::optional<Step> Row::*which) {
   const auto each = [&](const Row& r) { return tokens_a_second(s, *(r.*which)) / static_cast<double>(r.devices); };
   const auto first = std::ranges::find_if(rows, [&](const Row& r) { return (r.*which).has_value(); });

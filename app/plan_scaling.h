@@ -1,4 +1,4 @@
-// `plan --cluster --devices 8,64,512`: a step of the run's layout with more and more replicas.
+// `scaling`: a step of the run's layout with an increasing number of replicas.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,16 @@ struct ScalingOptions {
   std::string svg, times;  // files: a picture, CSV
 };
 
-// Prints it, with the batch of the run (strong scaling) and with as many samples a replica as the run has (weak).
-// Writes the files that are named. UserError for a number of devices that the layout does not fill, or the cluster does
-// not have.
+// Prints it for the run's batch (strong scaling) and for the run's samples per replica (weak scaling). Writes the named
+// files. UserError for a number of devices that the layout does not fill, or that the cluster lacks.
 void plan_scaling(const config::Settings& settings, const ScalingOptions& options);
 
-// "8,64,512". UserError for another text, with the verb and the option.
+// "8,64,512". UserError for other texts, with the verb and the option.
 std::vector<int64_t> numbers_of_devices(const std::string& text, std::string_view verb = "plan",
                                         std::string_view option = "--devices");
 
 int64_t devices_of_replica(const config::Settings& settings);
-// The run with so many replicas and samples a step; nothing if they do not divide the batch.
+// The run with this many replicas and samples per step; empty if they do not divide the batch.
 std::optional<config::Settings> with_replicas(config::Settings settings, int64_t data, int64_t samples);
 
 }  // namespace kintsugi::app

@@ -1,4 +1,4 @@
-// `plan --search`: the fastest layouts of a run on a described cluster.
+// `search`: the fastest layouts of a run on a cluster.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ std::vector<TimePart> time_parts(const Simulated& r) {
   return parts;
 }
 
-// A column for each part that some stage spends at least a thousandth of the step in.
+// A column per part that takes at least a thousandth of the step on some stage.
 std::string print_time_of_stages(const Simulated& r) {
   std::vector<std::vector<std::string>> rows = {{"stage"}};
   for (size_t s = 0; s < r.stages.size(); ++s) rows.push_back({fmt::format("{}", s)});
@@ -78,7 +78,7 @@ std::string times_csv(const Simulated& r) {
   return text;
 }
 
-// The part of the step, on average over stages, that is not computing, largest first: what would help most.
+// The parts of the step other than compute, averaged over stages, largest first: what would help most.
 std::string print_why(const Simulated& r) {
   std::vector<std::pair<double, std::string>> list;
   for (const TimePart& part : time_parts(r)) {
@@ -105,14 +105,14 @@ int64_t nodes_of(const Cluster& c, int64_t ranks) {
   return (ranks + per_node - 1) / per_node;
 }
 
-// Seconds of a checkpoint that all ranks write together; 0: not known.
+// Seconds for all ranks to write a checkpoint together; 0: unknown.
 double write_seconds(const Cluster& c, int64_t ranks, double bytes) {
   if (c.storage_bandwidth == 0) return 0;
   const double links = static_cast<double>(ranks) * c.network.link.attained();
   return bytes / (c.nodes > 1 ? std::min(c.storage_bandwidth, links) : c.storage_bandwidth);
 }
 
-// What a checkpoint takes, and what failures leave of the time.
+// The cost of a checkpoint, and the goodput under failures.
 std::string print_reliability(const Cluster& c, const std::vector<program::Program>& stages, double step,
                               const TimeOptions& options) {
   const int64_t ranks = stages[0].mesh.ranks(), nodes = nodes_of(c, ranks);

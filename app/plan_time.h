@@ -1,4 +1,4 @@
-// The step time that `plan` prints for a described cluster, and where it goes.
+// The step time that `plan` predicts for a cluster, and its breakdown.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct PlannedTime {
   simulate::Simulated step;
 };
 
-// Simulates a training step. UserError for a cluster, a software or an option that does not suit the run.
+// Simulates a training step. UserError if the cluster, the software profile or an option does not fit the run.
 PlannedTime plan_time(const config::Settings& settings, const std::vector<program::Program>& stages,
                       const TimeOptions& options);
 

@@ -1,4 +1,4 @@
-// What a run with [parallel] cluster plans a step to take.
+// The predicted step time of a run with [parallel] cluster.
 #pragma once
 
 #include "kintsugi/config/settings.h"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::app {
 
-// Reads the file; nothing without one. UserError as plan --cluster.
+// Reads the file; empty without one. UserError as for plan --cluster.
 train::PlanStep plan_step(const config::Settings& settings);
 
 }  // namespace kintsugi::app

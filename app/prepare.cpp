@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<bool> stopped{false};
 
-// The first Ctrl-C ends the program cleanly; a second one ends it at once.
+// The first Ctrl-C ends the program cleanly; a second one ends it immediately.
 void stop(int signal) {
   stopped = true;
   std::signal(signal, SIG_DFL);

@@ -1,4 +1,4 @@
-// An entry of what `show` prints: a line, or several where it is longer than the page is wide.
+// An entry printed by `show`: a line, or several if it exceeds the page width.
 #pragma once
 
 #include <fmt/format.h>

@@ -9,11 +9,11 @@
 
 namespace kintsugi::app {
 
-// Where the time of each rank went, by operation, the heaviest instructions, the transfers.
+// The time of each rank by operation, the heaviest instructions, the transfers.
 std::string print_profile(const train::ProfiledRun& run);
 std::string print_bubbles(const std::vector<report::StageBubble>& bubbles);
 
-// A row for each instruction of each rank, and for what is none.
+// A row per instruction and rank, and for time outside of instructions.
 std::string profile_csv(const train::ProfiledRun& run);
 
 }  // namespace kintsugi::app

@@ -5,7 +5,7 @@
 namespace kintsugi::app {
 namespace {
 
-// A step of two ranks on a machine on which everything takes `slow` times as long.
+// A step of two ranks on a machine that is `slow` times slower.
 train::ProfiledRun run_that_takes(double slow) {
   train::ProfiledRun run;
   run.limits = {.flops = 98.7e9 / slow, .product_flops = 345e9 / slow, .bytes = 45.6e9 / slow};

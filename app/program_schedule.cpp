@@ -8,7 +8,7 @@
 namespace kintsugi::app {
 namespace {
 
-// Nothing for work that does not belong to the pipeline.
+// Empty for work that does not belong to the pipeline.
 std::optional<plan::Work> work_of(const program::Body& body) {
   if (body.role != program::Role::work) return std::nullopt;
   switch (body.work) {

@@ -9,10 +9,10 @@
 
 namespace kintsugi::app {
 
-// The schedule given by the lists of calls of a training step, checked.
+// The schedule given by the call lists of a training step, checked.
 plan::Schedule schedule_of(const std::vector<program::Program>& stages, const config::Settings& settings);
 
-// The cost of each chunk's work on one rank, in units of `unit` flops.
+// The cost of each chunk's work on one rank, in units of `unit` FLOPs.
 std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vector<program::Program>& stages,
                                   double unit = 1);
 

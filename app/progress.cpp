@@ -31,7 +31,7 @@ void Rate::add(double seconds, double done) {
   if (!seconds_) {
     first_ = seconds;
   } else if (seconds > *seconds_) {
-    // What is as old as this has a weight of 1 / e: the longer the work takes, the steadier its rate is told.
+    // Time constant of the smoothing: the longer the work takes, the steadier the reported rate.
     const double memory = 15 + (seconds - first_) / 10;
     const double keep = std::exp(-(seconds - *seconds_) / memory);
     time_ = time_ * keep + (seconds - *seconds_);

@@ -1,4 +1,4 @@
-// The progress of work that takes a while, for every verb.
+// Progress of long operations, for every verb.
 #pragma once
 
 #include <condition_variable>
@@ -14,15 +14,15 @@
 
 namespace kintsugi::app {
 
-// How fast work is done, smoothed: what was done long ago counts less. Seconds of any clock that does not go back.
+// A smoothed rate: older work counts less. Times in seconds of any monotonic clock.
 class Rate {
  public:
   void add(double seconds, double done);     // of the clock, and of all work so far
   std::optional<double> per_second() const;  // none: nothing is known yet
-  // At a time of the clock: where the next takes longer than those before, it becomes less.
+  // At a time of the clock: decreases while the next unit takes longer than the previous ones.
   std::optional<double> per_second(double seconds) const;
-  // Until `left` more is done, at a time of the clock: it counts down while the next is under way, and where that takes
-  // longer than those before, so does the rest.
+  // Seconds until `left` more is done, at a time of the clock: counts down while the next unit is in progress, and
+  // grows if that takes longer than the previous ones.
   std::optional<double> seconds_left(double seconds, double left) const;
 
  private:
@@ -33,22 +33,22 @@ class Rate {
   double first_ = 0;
 };
 
-// A part of a line. Of those that do not fit, the ones with the smallest weight are left out. Before one with a brief
-// text is, all of them become brief.
+// A part of a line. If not all fit, those with the smallest weight are left out. Before one with a brief text is left
+// out, all are shortened.
 struct LinePart {
   std::string text;
   int weight = 0;
   std::string brief = {};
 };
-// The parts with two spaces between them, in at most `columns`.
+// The parts separated by two spaces, in at most `columns`.
 std::string fit_parts(std::vector<LinePart> parts, int columns);
 
-// "9s left"; "" where nothing is known.
+// "9s left"; "" if unknown.
 std::string time_left(const Rate& rate, double left);
 
-// A line on stderr that moves while work is under way: nothing in the first moments, since most work is short; then,
-// on a terminal, a bar or what is done now, which is taken away at the end, and elsewhere a line from time to time.
-// Silent on ranks that are processes, but for the first. Functions may be called by any thread.
+// A progress line on stderr: nothing at first, since most work is short; then, on a terminal, a bar or the current
+// activity, cleared at the end, and elsewhere a line from time to time. Silent on ranks as processes, except the first.
+// Thread-safe.
 class Progress {
  public:
   explicit Progress(std::string what, ProgressOptions options = kOptions);
@@ -56,11 +56,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // What can be counted: "evaluating [==>   ] 12/40 samples".
+  // Countable work: "evaluating [==>   ] 12/40 samples".
   void count(int64_t done, int64_t all, std::string_view unit);
-  // What cannot: "compiling: stage 3 of 16".
+  // Other work: "compiling: stage 3 of 16".
   void tell(std::string now);
-  // A line of its own on stderr, above.
+  // A separate line on stderr, above.
   void print(std::string_view line);
   void finish();
 

@@ -17,7 +17,7 @@ TEST(Rate, IsSmooth) {
   for (int i = 1; i <= 60; ++i) rate.add(100 + i, 2 * i);  // two in each second
   EXPECT_NEAR(*rate.per_second(), 2.0, 1e-9);
   EXPECT_EQ(time_left(rate, 60), "30s left");
-  // A step that takes ten times as long changes what is left by less than a factor of two, and not for long.
+  // A step that takes ten times as long changes the remaining time by less than a factor of two, and briefly.
   rate.add(165, 121);
   EXPECT_GT(*rate.per_second(), 1.0);
   EXPECT_LT(*rate.per_second(), 2.0);
@@ -25,7 +25,7 @@ TEST(Rate, IsSmooth) {
   EXPECT_NEAR(*rate.per_second(), 2.0, 0.02);
 }
 
-// While the next is under way, what is left becomes less; while it is late, more.
+// The remaining time decreases while the next step is in progress, and increases while it is late.
 TEST(Rate, WhatIsLeftWhileNothingIsToldOfIt) {
   Rate rate;
   rate.add(0, 0);
@@ -41,7 +41,7 @@ TEST(Rate, WhatIsLeftWhileNothingIsToldOfIt) {
   EXPECT_NEAR(*rate.seconds_left(6, 0), 0, 1e-9);
 }
 
-// A first part that took no time does not make a rate for as long as the second takes.
+// A first part that took no time does not determine the rate during the second.
 TEST(Rate, IsNoMoreThanWhatWasDoneInAllTheTime) {
   Rate rate;
   rate.add(0, 0);

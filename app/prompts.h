@@ -1,4 +1,4 @@
-// The prompts of `kintsugi generate`: texts to continue, or turns of a chat.
+// The prompts of `kintsugi generate`: texts to continue, or chat messages.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PromptOptions {
 // The options live until the verb has run.
 void add_prompt_options(const Verb& verb, PromptOptions& options);
 
-// UserError for options that do not belong together, before anything is opened.
+// UserError for options that cannot be combined, before anything is opened.
 void check_prompt_options(const PromptOptions& options);
 
 struct Prompt {

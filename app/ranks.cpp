@@ -16,8 +16,8 @@
 namespace kintsugi::app {
 namespace {
 
-// So that rank 0 can print the error that reaches it last, and end all processes itself; and, before ranks meet, the
-// same error of its own.
+// Lets rank 0 print the error that reaches it last, and end all processes itself; and, before ranks meet, an equal
+// error of its own.
 constexpr std::chrono::seconds kForRank0{5}, kForRank0ToStart{2};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How a verb that may run on several ranks ends when one of them fails.
+// How a verb on several ranks ends when one of them fails.
 #pragma once
 
 #include <exception>
@@ -12,23 +12,23 @@
 
 namespace kintsugi::app {
 
-// For ranks that are processes: ends them together and does not return. Each prints only what it alone knows: an error
-// known to all is printed by rank 0, and the reason why a rank ended by that rank. For threads it does nothing.
+// For ranks as processes: ends them together and does not return. Each prints only what it alone knows: rank 0 prints
+// an error known to all, and the failing rank the reason why it ended. For threads it does nothing.
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error);
 
 // Prints an error of a process that cannot communicate yet, and ends the process by a signal: then every launcher ends
 // the other processes, which may be waiting for this one. Rank 0 prints the error; if rank 0 has none, the rank that
-// has it prints it after a short delay. An error that all processes have is printed by rank 0 alone.
+// has it prints it after a short delay. Rank 0 alone prints an error that all processes have.
 void end_before_ranks_meet(int rank, const std::exception& error);
 
 // For a verb that runs in one process: UserError if a launcher started several, after a delay on all but rank 0.
 void require_one_process(const std::string& verb);
 
-// The first that ranks that are processes do together, in every verb: SharedError unless `command` is the same on all.
+// The first operation of ranks as processes, in every verb: SharedError unless `command` is equal on all.
 void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, const std::string& verb,
                         const std::string& command);
 
-// Runs f(), for code that runs before ranks that are processes can communicate.
+// Runs f(), for code that runs before ranks as processes can communicate.
 template <typename F>
 auto before_ranks_meet(F&& f) {
   const launch::Process& process = launch::this_process();

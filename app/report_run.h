@@ -13,8 +13,8 @@ struct ReadRun {
   std::vector<std::filesystem::path> files;  // of the run, none of which may be replaced
 };
 
-// Compiles its program, to show what was planned; where that cannot be done, the run says why. UserError if the folder
-// is no run's, or if the run has done no step.
+// Compiles its program, to show the plan; if that is impossible, the result says why. UserError if the folder is not a
+// run, or if the run has completed no step.
 ReadRun read_report_run(const std::filesystem::path& folder);
 
 }  // namespace kintsugi::app

@@ -1,4 +1,4 @@
-// Texts that a model wrote, for a terminal.
+// Generated texts, for a terminal.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::app {
 
-// A prompt and what follows it, in lines of at most `columns` that begin with "  > ", or "  | " after the first, at
-// most `most` of them: what is left out is told in the last. Control characters are written as escapes.
+// A prompt and its continuation, in lines of at most `columns` that start with "  > ", or "  | " after the first, at
+// most `most` of them; the last says how many are left out. Escapes control characters.
 std::vector<std::string> sample_lines(std::string_view prompt, std::string_view text, int columns, size_t most);
 
 }  // namespace kintsugi::app

@@ -37,7 +37,7 @@ struct ScaleOptions {
   std::string cluster, svg, csv;
 };
 
-// A step of so many ranks.
+// A step on this many ranks.
 struct Measured {
   int64_t ranks = 0, samples = 0;
   double seconds = 0;
@@ -115,7 +115,7 @@ std::string studies_picture(const Settings& s, const std::vector<Study>& studies
   return report::scaling_picture(curves, "Scaling, as measured and as planned");
 }
 
-// The runs with as many replicas as so many ranks hold. What cannot be divided so is left out, with a line.
+// The runs with as many replicas as fit on these ranks. Skips what does not divide, with a message.
 std::vector<Study> studies_of(const Settings& s, const std::vector<int64_t>& ranks, const ScaleOptions& o,
                               const std::optional<simulate::Cluster>& cluster) {
   const int64_t replica = devices_of_replica(s), share = s.train.global_batch / s.parallel.data;
@@ -152,7 +152,7 @@ void run(const ScaleOptions& o) {
     if (n % replica != 0)
       throw base::UserError("scale", "--on {}: a replica of the run's layout takes {} ranks; write a multiple", n,
                             replica);
-  // All with as many threads: those that the most ranks have.
+  // All with the thread count of the largest.
   if (!resolved.origin("parallel.threads").given())
     s.parallel.threads = std::max<int64_t>(1, base::usable_cores() / ranks.back());
   const std::string& file = o.cluster.empty() ? s.parallel.cluster : o.cluster;

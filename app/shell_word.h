@@ -1,4 +1,4 @@
-// Words of commands that the user is told to type.
+// Shell quoting for commands shown to the user.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kintsugi::app {
 
-// The word as a shell takes it: in quotes where it holds a character that a shell reads otherwise.
+// The word as a shell needs it: quoted if it contains special characters.
 std::string shell_word(std::string_view text);
 
 }  // namespace kintsugi::app

@@ -40,7 +40,7 @@ void print_rows(const std::vector<Row>& rows) {
     kind = std::max(kind, row.kind.size());
   }
   write_out("\n");
-  // Name and dims stand in columns of their own where that fits the page; else dims follow the name.
+  // Name and dims have separate columns if that fits the page; otherwise dims follow the name.
   size_t pieces = 0;
   for (const Row& row : rows) pieces = std::max(pieces, row.pieces.size());
   const size_t rest = 2 + 2 + 6 + 2 + kind + 2 + 10 + (pieces ? 2 + pieces : 0), page = kColumns;
@@ -66,7 +66,7 @@ void print_rows(const std::vector<Row>& rows) {
 }
 
 // The sections of config.toml, one line each: "model   layers = 4, heads = 4". Comments and blank lines are left out.
-// `only`: of one section, if it is not empty.
+// `only`: one section, if not empty.
 void print_config(const std::string& config, std::string_view only = "") {
   std::string section = "config", keys;
   const auto end_section = [&] {
@@ -95,7 +95,7 @@ void print_config(const std::string& config, std::string_view only = "") {
   end_section();
 }
 
-// JSON with a space behind each comma between names.
+// JSON with a space after each comma between names.
 std::string spaced(const std::string& json) {
   std::string text;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -147,7 +147,7 @@ void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
   print_rows(rows);
 }
 
-// What config.json says of the model, or why we do not read it: the tensors are shown all the same.
+// The model according to config.json, or why it cannot be read: the tensors are shown anyway.
 void print_model(const fs::path& folder) {
   try {
     print_config(exchange::config_of(exchange::FolderReader(folder)), "model");

@@ -5,7 +5,7 @@
 
 namespace kintsugi::app {
 
-// What the file is, what it says of the run, and whether the run has begun. UserError if it is no configuration.
+// The kind of file, a summary of the run, and whether the run has started. UserError if it is not a configuration.
 void show_run(const std::filesystem::path& path);
 
 }  // namespace kintsugi::app

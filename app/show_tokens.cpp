@@ -46,7 +46,7 @@ std::string checksum_text(const data::TokenFile& file, const data::TokenSummary&
                      summary.checksum);
 }
 
-// The tokenizer.json beside the pair; null if there is none.
+// The tokenizer.json next to the pair; null if there is none.
 std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, const data::TokenSummary& summary) {
   const std::filesystem::path path = file.prefix().parent_path() / "tokenizer.json";
   if (!std::filesystem::is_regular_file(path)) {

@@ -29,7 +29,7 @@ int with_stack(const std::function<int()>& f) {
   pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return f();
   if (::pthread_attr_setstacksize(&attributes, kStack) == 0) ::pthread_setattr_default_np(&attributes);
-  // The main thread's stack grows up to the limit of the moment, which the C library read for threads at the start.
+  // The main thread's stack grows up to the current limit; the C library read the limit for threads at the start.
   const bool allowed = limit.rlim_max >= kStack;
   limit.rlim_cur = std::min(limit.rlim_max, kStack);
   const bool raised = allowed && ::setrlimit(RLIMIT_STACK, &limit) == 0;

@@ -29,7 +29,7 @@ void open_missing_streams() {
   constexpr std::array<std::pair<int, int>, 3> kStreams = {
       {{STDIN_FILENO, O_WRONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_RDWR}}};
   for (const auto& [descriptor, flags] : kStreams) {
-    // open gives the lowest free number, which is this one: those below are open.
+    // open returns the lowest free descriptor, which is this one: those below are open.
     if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) {
       const int opened = ::open("/dev/null", flags);
       (void)opened;

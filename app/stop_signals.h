@@ -1,4 +1,4 @@
-// Ctrl-C, SIGTERM, SIGUSR1 and others, for verbs that finish the current step before they end.
+// Handles Ctrl-C, SIGTERM, SIGUSR1 and others, for verbs that finish the current step before they end.
 #pragma once
 
 #include <signal.h>
@@ -10,9 +10,9 @@
 namespace kintsugi::app {
 
 // While this object exists, the first SIGINT, SIGTERM or SIGUSR1 increments `count`; a second SIGINT or SIGTERM ends
-// the process at once, and a second SIGUSR1, which schedulers send ahead of a time limit, is passed over. Its thread
-// takes them, and no thread that is started after it, nor the one that made it: oneDNN's kernels keep addresses of data
-// in the stack's register, where the frame of a handler would be written.
+// the process immediately, and a second SIGUSR1, which schedulers send before a time limit, is ignored. Its thread
+// receives the signals, which are blocked in the creating thread and in threads started later: oneDNN's kernels keep
+// data addresses in the stack pointer register, where a handler's frame would be written.
 class StopSignals {
  public:
   // Which signals: `of_terminal` adds SIGHUP, unless it is ignored, and SIGQUIT, for verbs that restore the terminal.
@@ -22,7 +22,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Forgets the signals so far: the next one is the first again.
+  // Resets the count: the next signal is the first again.
   static void rearm();
 
   static std::atomic<int> count;

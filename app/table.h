@@ -6,11 +6,10 @@
 
 namespace kintsugi::app {
 
-// Rows of cells, the first column aligned left and the others right, each column as wide as needed; indented by two.
+// Rows of cells, the first column left-aligned and the others right-aligned, each as wide as needed; indented by two.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
-// The same, of no more columns of letters than these: columns that have no room follow below, behind the first one
-// again.
+// The same, at most this wide: columns that do not fit follow below, after the first one again.
 std::string table_within(size_t letters, const std::vector<std::vector<std::string>>& rows);
 
 // Cells of at most 8 letters.

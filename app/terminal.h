@@ -1,4 +1,4 @@
-// Progress on a terminal, or in a log if the output is no terminal.
+// Progress on a terminal, or in a log if the output is not a terminal.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct ProgressOptions {
 // Of the steady clock.
 double steady_seconds();
 
-// One line that is overwritten on a terminal and cut to its width. Elsewhere, a plain line with the time of day from
-// time to time. For one thread.
+// One line that is overwritten on a terminal and cut to its width. Elsewhere, an occasional plain line with the time of
+// day. Single-threaded.
 class ProgressLine {
  public:
   explicit ProgressLine(ProgressOptions options = {});
@@ -33,14 +33,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // The current progress. May be left out if the last line is recent; an `important` one is always shown, and stays on
+  // The current progress. May be skipped if the last line is recent; an `important` one is always shown, and stays on
   // the terminal.
   void update(std::string_view text, bool important = false);
   // A separate line above the progress, which stays.
   void print(std::string_view line);
-  // Shows the last update, if it was left out, and ends the line. Updates may follow.
+  // Shows the last update, if it was skipped, and ends the line. Updates may follow.
   void finish();
-  // Takes the last update away, if it is on a terminal. Updates may follow.
+  // Clears the last update on a terminal. Updates may follow.
   void clear();
 
   bool terminal() const { return terminal_; }

@@ -8,7 +8,7 @@
 namespace kintsugi::app::terminal_test {
 namespace {
 
-// A file in memory and a clock that stands still.
+// A file in memory and a clock that does not advance.
 struct Screen {
   char* data = nullptr;
   size_t size = 0;

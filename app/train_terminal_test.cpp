@@ -10,7 +10,7 @@
 namespace kintsugi::app::train_terminal_test {
 namespace {
 
-// A file in memory, shown as a terminal of 200 columns or as a pipe.
+// A file in memory, treated as a terminal of 200 columns or as a pipe.
 struct Screen {
   char* data = nullptr;
   size_t size = 0;
@@ -67,7 +67,7 @@ TEST(TrainTerminal, TextsOfAStepFollowIt) {
   EXPECT_TRUE(text.ends_with("\n  > The end\n")) << text;
 }
 
-// What takes longer than a moment is shown with its time, without a call from the run.
+// Anything longer than a moment is shown with its duration, without calls from the run.
 TEST(TrainTerminal, AThreadShowsWhatTakesLong) {
   Screen screen;
   TrainTerminal terminal("tokens", screen.options(true), screen.options(true));

@@ -18,7 +18,7 @@ void refuse_empty(const CLI::App& verb, const CLI::Option& option, const std::st
                         option.get_required() ? "" : ", or leave it out");
 }
 
-// No 010, which might be read as 8.
+// Rejects 010, which might be read as 8.
 bool begins_with_zeros(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
@@ -40,7 +40,7 @@ std::string hint_for(const std::string& value, const config::OneOf& words) {
   return meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant);
 }
 
-// `take` gets the option too, for its name.
+// `take` also receives the option, for its name.
 CLI::Option* add(CLI::App& verb, const char* names, const std::string& what,
                  const std::function<void(const CLI::Option&, const std::string&)>& take) {
   const auto option = std::make_shared<const CLI::Option*>();

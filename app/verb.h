@@ -1,6 +1,6 @@
-// A verb of the command line: its options, its help page, and what it does. Options are checked as strictly as the keys
-// of run.toml; an error is a UserError: "[generate] --length 1e3 is not an integer from 0 to 1,000". The library that
-// parses is known to verb.cpp and command.cpp alone.
+// A verb of the command line: its options, help page and action. Options are validated as strictly as the keys of
+// run.toml; an error is a UserError: "[generate] --length 1e3 is not an integer from 0 to 1,000". Only verb.cpp and
+// command.cpp use the parsing library.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,8 +22,7 @@ class Option;
 
 namespace kintsugi::app {
 
-// An option of a verb, or one of its arguments. What is said of it is for the page, but for required(), excludes() and
-// needs().
+// An option of a verb, or an argument. Its properties are for the page, except required(), excludes() and needs().
 class Option {
  public:
   Option(CLI::Option* option, std::string value) : option_(option), default_(std::move(value)) {}
@@ -41,8 +40,8 @@ class Option {
   std::string default_;
 };
 
-// `names`: "--length", "-o,--output", or "model" for an argument. What is read goes into a variable, which must live
-// until then, or is given to a function.
+// `names`: "--length", "-o,--output", or "model" for an argument. Values are stored in a variable, which must live
+// until then, or passed to a function.
 class Verb {
  public:
   explicit Verb(CLI::App& verb) : verb_(&verb) {}
@@ -53,16 +52,16 @@ class Verb {
   Option text(const char* names, std::function<void(const std::string&)> take, const std::string& what) const;
   Option texts(const char* names, std::vector<std::string>& to, const std::string& what) const;
 
-  // One of the words.
+  // One of these words.
   Option word(const char* names, std::string& to, config::OneOf words, const std::string& what) const;
 
-  // Maybe empty.
+  // May be empty.
   Option any_text(const char* names, std::string& to, const std::string& what) const;
   Option any_texts(const char* names, std::vector<std::string>& to, const std::string& what) const;
-  // The same, but one for each time that the option is given.
+  // The same, repeatable.
   Option any_text_each(const char* names, std::vector<std::string>& to, const std::string& what) const;
 
-  // In decimal digits, and in the range. T: of integers, or optional.
+  // In decimal digits, and in the range. T: an integer, or optional.
   template <typename T>
   Option integer(const char* names, T& to, config::Integer range, const std::string& what) const {
     return add_integer(
@@ -73,7 +72,7 @@ class Verb {
     return add_integer(names, std::move(take), "", range, what);
   }
 
-  // In decimal digits, whole or with a fraction and an exponent, and in the range. T: double, or optional.
+  // In decimal digits, with an optional fraction and exponent, and in the range. T: double, or optional.
   template <typename T>
   Option number(const char* names, T& to, config::Number range, const std::string& what) const {
     return add_number(
@@ -82,21 +81,21 @@ class Verb {
 
   Option flag(const char* names, bool& to, const std::string& what) const;
 
-  // An option with or without a text, which is "" then. `value`: how the page calls it, "[auto]".
+  // An option with or without a text, which is then "". `value`: its name on the page, "[auto]".
   void flag_or_text(const char* names, std::function<void(const std::string&)> take, const char* value,
                     const std::string& what) const;
 
-  // An option, with or without a value, that prints text(value), or text(""), and ends.
+  // An option, with or without a value, that prints text(value), or text(""), and exits.
   void page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const;
 
   // The end of the page.
   void footer(std::string text) const;
 
-  // Called when the whole command line has been read; then run's function does the work of the verb.
+  // Called when the whole command line has been parsed; then run's function does the verb's work.
   void when_read(std::function<void()> f) const;
   void run(std::function<void()> f) const;
 
-  // Ends the reading: an argument is missing.
+  // Ends parsing: an argument is missing.
   [[noreturn]] void require(const char* name) const;
 
  private:

@@ -24,7 +24,7 @@ std::string error_of(std::vector<std::string> args) {
   return err.str();
 }
 
-// The options of each verb that are numbers, and what each may be.
+// The numeric options of each verb, and their ranges.
 struct Case {
   std::vector<std::string> verb;
   std::string option, allowed;

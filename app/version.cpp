@@ -8,7 +8,7 @@
 
 namespace kintsugi::app {
 
-// The texts in capitals come from CMakeLists.txt.
+// CMakeLists.txt defines the texts in capitals.
 std::string version_text() {
   const base::Processor processor = base::this_processor();
   const int64_t cores = base::usable_cores();

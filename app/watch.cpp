@@ -21,7 +21,7 @@ struct WatchOptions {
   bool plain = false, once = false;
 };
 
-// Whether the terminal's characters are Unicode, by the first of these that is set, as in setlocale.
+// Whether the terminal uses Unicode, by the first of these that is set, as in setlocale.
 bool speaks_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);

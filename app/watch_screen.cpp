@@ -14,11 +14,11 @@
 namespace kintsugi::app {
 namespace {
 
-// xterm, "Control Sequences": the other screen, and the cursor hidden.
+// xterm, "Control Sequences": the alternate screen, and a hidden cursor.
 constexpr const char* kBegin = "\x1b[?1049h\x1b[?25l\x1b[2J";
 constexpr const char* kEnd = "\x1b[?25h\x1b[?1049l";
 
-// What is drawn of a larger terminal.
+// The part of a larger terminal that is used.
 constexpr int kMostColumns = 1000, kMostRows = 400;
 
 int size_from(const char* variable, int otherwise) {

@@ -1,4 +1,4 @@
-// A terminal as a screen that is drawn again and again, and the keys that are pressed there.
+// A terminal as a screen that is redrawn, and its key presses.
 #pragma once
 
 #include <termios.h>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::app {
 
-// While this object exists, the terminal shows a screen of its own, without a cursor, and keys are not shown; then it
-// is as it was. Only rows that have changed are sent.
+// While this object exists, the terminal shows the alternate screen without cursor and echo; then its state is
+// restored. Only changed rows are sent.
 class WatchScreen {
  public:
   WatchScreen();
@@ -18,7 +18,7 @@ class WatchScreen {
   WatchScreen& operator=(const WatchScreen&) = delete;
 
   void draw(const std::vector<std::string>& lines, int columns, int rows);
-  // Waits up to so long for a key: that, or 0.
+  // Waits this long for a key; returns it or 0.
   char key(double seconds);
 
  private:
@@ -30,7 +30,7 @@ class WatchScreen {
   int columns_ = 0, rows_ = 0;
 };
 
-// Of the terminal of stdout; where it is none, of COLUMNS and LINES, or 80 x 24.
+// The size of stdout's terminal; otherwise of COLUMNS and LINES, or 80 x 24.
 struct ScreenSize {
   int columns = 80, rows = 24;
 };

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Since a file was written, by the clock of this machine; that of the file system may be another.
+// The age of a file by this machine's clock; the file system's clock may differ.
 double age_of(fs::file_time_type time) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
@@ -60,7 +60,7 @@ void WatchedFolder::read_settings() {
   ranks_ = ranks_in_words(settings_.parallel);
 }
 
-// A step that was measured since; none where it cannot be read.
+// A step that was profiled since; empty if it cannot be read.
 void WatchedFolder::read_measured() {
   const fs::path path = folder_ / train::kProfileFile;
   std::error_code error;

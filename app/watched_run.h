@@ -1,4 +1,4 @@
-// The folder of a run, read again and again.
+// The folder of a run, read repeatedly.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,12 @@
 
 namespace kintsugi::app {
 
-// Only its files are read, so that the run may be on another machine that shares the file system.
+// Only reads files, so the run may be on another machine that shares the file system.
 class WatchedFolder {
  public:
   explicit WatchedFolder(std::filesystem::path folder);  // UserError if it is no run's
 
-  // Reads what is new. What is wrong is told in the result.
+  // Reads what is new. Problems are reported in the result.
   report::WatchedRun look();
 
  private:

@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   }
   if (layouts.empty()) layouts = {"data=2", "data=2 zero=1", "data=2 zero=3", "tensor=2", "tensor=2 sequence_parallel"};
   layouts.insert(layouts.begin(), "one rank");
-  // All in memory, taking turns in time: each round makes a step of every candidate.
+  // All in memory and interleaved: each round runs a step of every candidate.
   std::vector<Candidate> all;
   for (const std::string& l : layouts) {
     Candidate c = {l, model(tokens, samples, layers), nullptr, {}};

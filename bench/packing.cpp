@@ -76,8 +76,8 @@ config::Settings model(const std::string& name) {
   return s;
 }
 
-// Of the arena, from the first to the last use. Where one micro-batch follows another, the last is enough: it has all
-// that others have, and they use the same buffers.
+// Of the arena, from the first to the last use. With consecutive micro-batches, the last one suffices: it has
+// everything that others have, in the same buffers.
 std::vector<Item> items_of(const program::Program& p, const program::CallList& list) {
   const bool several = lower::interleaves(list);
   int64_t last = 0;
@@ -158,7 +158,7 @@ void show(const std::string& name, const program::Program& p, Worst& worst) {
   }
 }
 
-// How the slots of each list were planned in which several micro-batches are under way.
+// How the slots of each list with several micro-batches in flight were planned.
 void show_slots(const std::string& name, const program::Program& p) {
   for (const program::CallList& list : p.lists) {
     if (!lower::interleaves(list)) continue;

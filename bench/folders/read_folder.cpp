@@ -31,7 +31,7 @@ double seconds(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-// In order, without looking at what they hold.
+// In order, without inspecting the content.
 void read_files(const std::filesystem::path& folder) {
   std::vector<std::byte> block(128 << 10);  // that of cat
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -64,7 +64,7 @@ Share share_of(const exchange::FolderReader& reader, tensor::DType dtype, int ra
   return share;
 }
 
-// The seconds of the first touch.
+// The seconds of the first access.
 double read_share(const exchange::FolderReader& reader, Share share, int threads, bool plainly) {
   run::Arena arena(share.bytes);
   for (size_t i = 0; i < share.parts.size(); ++i) share.parts[i].out = arena.data() + share.begins[i];

@@ -51,7 +51,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Since this process was started, to a hundredth of a second.
+// Seconds since this process started, to a hundredth.
 double age() {
   std::ifstream stat("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(stat)), {});
@@ -71,14 +71,14 @@ void say(std::string_view name, double value, std::string_view unit) {
   std::fflush(stdout);
 }
 
-// Bytes of the device that are in use, by its driver.
+// Bytes of the device in use, according to its driver.
 int64_t used(device::Device* device) {
   if (device == nullptr) return 0;
   const device::Properties p = device->properties();
   return p.memory - p.free;
 }
 
-// Of one of several that are enqueued together, after one that is not counted.
+// The time of one of several calls enqueued together, after a warm-up call.
 double seconds_each(device::Stream& stream, int count, const std::function<void()>& enqueue) {
   enqueue();
   stream.synchronize();
@@ -88,7 +88,7 @@ double seconds_each(device::Stream& stream, int count, const std::function<void(
   return seconds_since(begin) / count;
 }
 
-// Of one of `count` calls of a kernel of the device, all dims of whose operands are whole.
+// The time of one of `count` calls of a device kernel; all dims of its operands are whole.
 double seconds_of(const kernels::KernelSet& kernels, std::string_view kind, device::Stream& stream,
                   const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
                   const tensor::Attributes& attributes, int count, uint32_t accumulate = 0) {
@@ -123,7 +123,7 @@ double seconds_of(const kernels::KernelSet& kernels, std::string_view kind, devi
   });
 }
 
-// Products [size size] times [size size].
+// Matmuls [size size] times [size size].
 double product_rate(const kernels::KernelSet& kernels, tensor::DType dtype, int64_t size, int count) {
   device::Device& device = *kernels.device();
   const auto stream = device.stream();
@@ -135,7 +135,7 @@ double product_rate(const kernels::KernelSet& kernels, tensor::DType dtype, int6
   return 2 * std::pow(static_cast<double>(size), 3) / seconds;
 }
 
-// Memory of the device with random numbers in bf16 from -2 to 2.
+// Device memory with random bf16 numbers from -2 to 2.
 std::unique_ptr<device::Memory> random_memory(device::Device& device, device::Stream& stream, int64_t elements) {
   auto made = device.allocate(2 * elements);
   const auto host = device.allocate_pinned(2 * elements);
@@ -209,7 +209,7 @@ void print_attention(const config::Settings& s) {
   say("weights side by side", time("join_columns", weights, {of_all}), "us");
   say("a product for all", time("contract", {dqkv, of_all, {}, {}, {}}, {dx, {}, {}}), "us");
 
-  // Of weights, added to what is there.
+  // Weight gradients, accumulated.
   const tensor::View x = make({{{"batch", batch}, {"seq", seq}, {"embed", embed}}, tensor::DType::bf16}, true);
   std::vector<tensor::View> gradients;
   double alone = 0;
@@ -226,7 +226,7 @@ void print_attention(const config::Settings& s) {
   say("its columns", time("split_columns", {of_weights}, gradients, 0b111), "us");
 }
 
-// Norms of a pass, and the update of all parameters; in place where a step does it so.
+// Norms of a pass, and the update of all parameters; in place where a step is.
 void print_bound(const config::Settings& s) {
   const auto kernels = compile::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "bound: parallel.device=cuda, or emulated");
@@ -256,7 +256,7 @@ void print_bound(const config::Settings& s) {
   const auto bytes = static_cast<double>(x.type.bytes());
   time("layer_norm", {x, gamma, beta}, {y}, norm, 2 * bytes);
   time("layer_norm_grad", {x, gamma, dy}, {y, dgamma, dbeta}, norm, 4 * bytes, 1);
-  // Gradients of biases: of what the gradient of a norm writes, and of wider values.
+  // Bias gradients: of the output of a norm's gradient, and of wider values.
   time("layer_norm_grad", {x, gamma, dy}, {y, dgamma, dbeta, make(row, f32)}, norm, 4 * bytes, 9, " with sums");
   for (const int64_t times : {1, 3, 4}) {
     const tensor::Dim columns = {"columns", times * s.model.embed};
@@ -315,7 +315,7 @@ void train_some(const config::Settings& s, int steps) {
   const int64_t rows = compile::samples_of_pass(s);
   samples::BatchMemory batch(rows, train::parts_of(s));
   train::RandomSamples(s).fill(0, batch.view());
-  // As a run does: each step is enqueued while the one before is on its way, and its loss is read one step later.
+  // As in a run: each step is enqueued while the previous one is in progress, and its loss is read one step later.
   constexpr std::array<std::string_view, 2> kLoss = {models::kLossSum, models::kLossCount};
   double loss = 0;
   const auto read = [&] {

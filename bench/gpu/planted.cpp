@@ -1,5 +1,5 @@
-// Kernels with a fault each, for bench/gpu/sanitizers.sh: planted NAME runs one, and is to be reported; "none" has no
-// fault.
+// Kernels with one fault each, for bench/gpu/sanitizers.sh: planted NAME runs one, which must be reported; "none" has
+// no fault.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 enum class Fault { none, shared, index, barrier, warp_barrier, blocks };
 
-// y[block][i] = the sum of two neighbours of x[block], by way of shared memory.
+// y[block][i] = the sum of two neighbours of x[block], through shared memory.
 __global__ void neighbours(const float* x, float* y, Fault fault) {
   GPU_DYNAMIC_SHARED(float, all);
   __shared__ float halves[64];

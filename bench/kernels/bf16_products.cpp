@@ -46,7 +46,7 @@ T* filled(Memory& memory, int64_t n) {
   return to;
 }
 
-// y [m n] = a [m k] * b [k n]; a or b may lie transposed; y is bf16, or `wide` fp32.
+// y [m n] = a [m k] * b [k n]; a or b may be transposed; y is bf16, or `wide` fp32.
 struct Shape {
   std::string name;
   int64_t m, n, k;

@@ -33,7 +33,7 @@ struct Line {
   alignas(64) std::byte bytes[64];
 };
 
-// One call with operands of its own, filled with small numbers. Optional ones are there if all are given.
+// One call with its own operands, filled with small numbers. Optional ones are present if all are given.
 class Call {
  public:
   Call(std::string_view kind, tensor::Attributes attributes, std::vector<Type> ins, std::vector<Type> outs,
@@ -132,7 +132,7 @@ void add_bytes(const std::string& name, std::function<Call()> make) {
       ->Unit(benchmark::kMillisecond);
 }
 
-// The peer: rows split over the threads, nothing else.
+// The baseline: rows split over the threads.
 void add_sgemm(const std::string& name, char a, char b, int64_t m, int64_t n, int64_t k) {
   benchmark::RegisterBenchmark((name + "/bare_sgemm").c_str(),
                                [=](benchmark::State& state) {
@@ -174,13 +174,13 @@ void add_products(const std::string& name, int64_t in, int64_t out, DType t) {
   if (t == DType::f32) add_sgemm(name + "/weight_grad", 'T', 'N', in, out, rows);
 }
 
-// `of`: behind its name.
+// `of`: appended to its name.
 void add_attention(const std::string& type, int64_t batch, int64_t seq, const std::string& of, DType t) {
   const Shape rows({{"batch", batch}, {"seq", seq}, {"kv_heads", kHeads}, {"group", 1}});
   const Shape q({{"batch", batch}, {"seq", seq}, {"kv_heads", kHeads}, {"group", 1}, {"head_dim", kHeadDim}});
   const Shape k({{"batch", batch}, {"key_seq", seq}, {"kv_heads", kHeads}, {"head_dim", kHeadDim}});
   const Type lse{rows, DType::f32};
-  // What causality leaves visible, and two products forward, five backward.
+  // Pairs visible under the causal mask, with two matmuls forward and five backward.
   const double pairs = static_cast<double>(batch * kHeads * seq) * static_cast<double>(seq + 1) / 2 * kHeadDim * 2;
   for (const double dropout : {0.0, 0.1}) {
     const tensor::Attributes attributes{{"causal", int64_t{1}}, {"scale", 0.125}, {"dropout", dropout}, {"key", "k"}};

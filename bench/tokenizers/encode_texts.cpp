@@ -1,7 +1,7 @@
-// encode_texts TOKENIZER TEXTS OUTPUT: the ids of each text, and the text that they decode to, for compare.py; at last
-// those that the tokenizer puts before and behind texts, with -1 between.
-// encode_texts TOKENIZER TEXTS: how fast all texts are encoded, in one thread, by its processor time.
-// TEXTS: { uint32 size, bytes }. OUTPUT: { uint32 number of ids, ids, uint32 size, bytes }.
+// encode_texts TOKENIZER TEXTS OUTPUT: the ids of each text, and the decoded text, for compare.py; finally the ids that
+// the tokenizer puts before and after texts, separated by -1. encode_texts TOKENIZER TEXTS: the speed of encoding all
+// texts in one thread, by CPU time. TEXTS: { uint32 size, bytes }. OUTPUT: { uint32 number of ids, ids, uint32 size,
+// bytes }.
 #include <cstdio>
 #include <cstring>
 #include <ctime>

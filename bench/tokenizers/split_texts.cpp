@@ -1,6 +1,6 @@
-// split_texts PATTERNS TEXTS OUTPUT: where each pattern cuts each text, for patterns.py.
-// PATTERNS, TEXTS: { uint32 size, bytes }. OUTPUT: for each pattern a line, "refused: ..." or for each text the pieces
-// as "end" or "end*" for a match, separated by spaces, then ";".
+// split_texts PATTERNS TEXTS OUTPUT: where each pattern splits each text, for patterns.py. PATTERNS, TEXTS: { uint32
+// size, bytes }. OUTPUT: a line per pattern, "refused: ..." or for each text the pieces as "end" or "end*" for a match,
+// separated by spaces, then ";".
 #include <fmt/format.h>
 
 #include <cstdio>
