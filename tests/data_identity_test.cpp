@@ -134,11 +134,11 @@ TEST_F(DataIdentity, ATokenFileThatShrinksUnderWay) {
     const Ended ended = process.wait();
     EXPECT_EQ(ended.code, 1) << "signal " << ended.signal;
     const std::string said = complaint(ended.err);
-    const std::vector<std::string> found = groups(
-        said, "error: \\[train\\] (step|the validation after step) [0-9]+: \"" + data +
-                  "\\.bin\" has become shorter while it was in use: it had [0-9]+ bytes, now it ends at byte [0-9]+ or "
-                  "before; the newest checkpoint, (" +
-                  run + "/step_[0-9]+), is complete; --resume continues from it\n");
+    const std::vector<std::string> found =
+        groups(said, "error: \\[train\\] (step|the validation after step) [0-9]+: \"" + data +
+                         "\\.bin\" was truncated while in use: it had [0-9]+ bytes, now it ends at byte [0-9]+ or "
+                         "before; the newest checkpoint, (" +
+                         run + "/step_[0-9]+), is complete; --resume continues from it\n");
     ASSERT_EQ(found.size(), 3u) << said;
     EXPECT_EQ(run_kintsugi(folder.path(), "show " + found[2] + " --verify").code, 0);
   }

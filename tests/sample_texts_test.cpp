@@ -142,8 +142,8 @@ TEST_F(Samples, TheirSettings) {
                "and this is \"masked_next\"");
   fs::remove(folder / "corpus/tokenizer.json");
   expect_error("train run.toml --set model.vocab=257 train.folder=no",
-               "[train] train.sample_every = 5 asks for texts, but there is no tokenizer.json next to the token files "
-               "to write them with; set it to 0");
+               "[train] train.sample_every = 5 needs a tokenizer.json next to the token files; add it, or set "
+               "sample_every to 0");
   EXPECT_EQ(run("train run.toml --set model.vocab=257 train.folder=none train.sample_every=0 train.prompts=[] "
                 "train.event_files=false")
                 .code,

@@ -61,9 +61,8 @@ void ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> out) const {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail("read", path_, errno);
     if (n == 0) {
-      throw UserError(
-          "file", "\"{}\" has become shorter while it was in use: it had {} bytes, now it ends at byte {} or before",
-          path_.string(), size_, offset + done);
+      throw UserError("file", "\"{}\" was truncated while in use: it had {} bytes, now it ends at byte {} or before",
+                      path_.string(), size_, offset + done);
     }
     done += static_cast<size_t>(n);
   }

@@ -63,7 +63,7 @@ TEST_F(ReadOnly, AFileThatShrinksIsAnError) {
   EXPECT_EQ(text(file, 0, 4), "0123");
   EXPECT_EQ(error_of([&] { text(file, 2, 5); }),
             "[file] \"" + (folder / "a").string() +
-                "\" has become shorter while it was in use: it had 10 bytes, now it ends at byte 4 or before");
+                "\" was truncated while in use: it had 10 bytes, now it ends at byte 4 or before");
 }
 
 TEST_F(ReadOnly, WhatCannotBeOpenedIsNamed) {

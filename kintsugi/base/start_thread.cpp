@@ -26,7 +26,7 @@ void throw_no_thread(const std::system_error& error) {
   const size_t bytes = stack_bytes();
   const std::string each = bytes > 0 ? format_bytes(bytes) + " of memory for its stack" : "memory for its stack";
   throw UserError("threads",
-                  "the system starts no more threads: {}; each takes {} (ulimit -s); fewer threads or ranks need less",
+                  "cannot start more threads: {}; each uses {} of stack (ulimit -s); use fewer threads or ranks",
                   error.code().message(), each);
 }
 

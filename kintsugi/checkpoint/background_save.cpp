@@ -17,7 +17,7 @@ BackgroundSave::~BackgroundSave() {
 
 void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path& run_folder, int64_t step,
                            const Contents& contents) {
-  base::require(!under_way(), "checkpoint", "a save begins while another is under way");
+  base::require(!under_way(), "checkpoint", "a save starts while another is in progress");
   require_ranks(executor_, all);
   const auto begins = [&] {
     writer_.emplace(run_folder, step, all.rank(), all.size());

@@ -49,10 +49,8 @@ TEST(Damage, AFileThatBecomesShorterWhileItIsRead) {
   const uint64_t size = fs::file_size(file);
   fs::resize_file(file, 100);
   const std::string error = error_of([&] { reader.verify(); }, scratch.path());
-  EXPECT_TRUE(
-      error.starts_with("[file] \"step_00000001/rank_00000.safetensors\" has become shorter while it was in "
-                        "use: it had " +
-                        std::to_string(size) + " bytes"))
+  EXPECT_TRUE(error.starts_with("[file] \"step_00000001/rank_00000.safetensors\" was truncated while in use: it had " +
+                                std::to_string(size) + " bytes"))
       << error;
 }
 

@@ -84,8 +84,8 @@ class OnOwnDevices : public Alone {
   }
   void progress() override {
     if (done_->done() || Clock::now() - launched_ < time_limit_) return;
-    throw Timeout(fmt::format("rank {} of {}: the device does not come to the end of a step within {:g} s, which all "
-                              "have launched; NCCL_DEBUG=WARN in the environment makes NCCL say more",
+    throw Timeout(fmt::format("rank {} of {}: the step did not complete within {:g} s although all ranks launched it; "
+                              "NCCL_DEBUG=WARN in the environment prints details",
                               meeting_.rank(), meeting_.size(), std::chrono::duration<double>(time_limit_).count()),
                   {}, {});
   }

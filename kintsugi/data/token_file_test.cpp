@@ -378,7 +378,7 @@ TEST(TokenFile, OneThatShrinksIsAnErrorThatNamesIt) {
   write_tokens(folder / "t", kDocuments);
   const TokenFile file(folder / "t");
   std::filesystem::resize_file(folder / "t.bin", 4);
-  const std::string shorter = "\" has become shorter while it was in use: it had ";
+  const std::string shorter = "\" was truncated while in use: it had ";
   EXPECT_EQ(error_of([&] { all_tokens(file); }),
             "[file] \"" + folder.text("t.bin") + shorter + "16 bytes, now it ends at byte 4 or before");
   std::filesystem::resize_file(folder / "t.idx", 40);

@@ -27,11 +27,10 @@ std::string module_path() {
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& folder : {here, here.parent_path()})
     if (std::filesystem::exists(folder / kModule, ignored)) return (folder / kModule).string();
-  throw NoDevice(
-      "device",
-      "no {} next to the program ({}) or one folder above; a build makes it where it finds CUDA's "
-      "compiler, nvcc; KINTSUGI_CUDA_MODULE names one that is elsewhere, parallel.device = \"cpu\" does without",
-      kModule, here.string());
+  throw NoDevice("device",
+                 "{} not found next to the program ({}) or one folder above; it is built if nvcc is found; set "
+                 "KINTSUGI_CUDA_MODULE to its path, or use parallel.device = \"cpu\"",
+                 kModule, here.string());
 }
 
 struct CudaModule {
@@ -91,10 +90,9 @@ int device_of_rank(std::string_view kind, int local_rank) {
   const int count = cuda_module().count();
   if (count == 1) return 0;  // the only one, or the one visible to this rank
   if (local_rank < count) return local_rank;
-  throw base::UserError("device",
-                        "this machine has {} devices, and this is rank {} of those that run on it, counted from 0: "
-                        "start at most {} on each machine",
-                        count, local_rank, count);
+  throw base::UserError(
+      "device", "this machine has {} devices, but this is its rank {} (from 0): start at most {} ranks per machine",
+      count, local_rank, count);
 }
 
 }  // namespace kintsugi::device

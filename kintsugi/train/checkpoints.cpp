@@ -198,7 +198,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     comm::together(*rank.all, [&] { warn_of_model(rank, from); });
     note(fmt::format("weights from {}", from.folder().string()));
   } else if (resume) {
-    note("no checkpoint yet: from the beginning");
+    note("no checkpoint yet: starting from step 0");
   }
   settle_replicas(rank);
   return progress;

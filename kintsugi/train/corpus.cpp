@@ -310,7 +310,7 @@ void complete_from_data(config::Resolved& resolved) {
   const std::vector<std::string> open = config::sizes_of_data(resolved);
   if (open.empty()) return;
   if (resolved.settings.data.train.empty() && !models::reads_tokens(resolved.settings.model))
-    throw base::UserError("config", "data.train is missing, from which {} would follow", fmt::join(open, ", "));
+    throw base::UserError("config", "data.train is missing, which determines {}", fmt::join(open, ", "));
   open_corpus(resolved);
 }
 

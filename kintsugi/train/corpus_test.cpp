@@ -47,7 +47,7 @@ TEST(CompleteFromData, OpensNothingWithoutNeed) {
   EXPECT_EQ(run.settings.model.features, 3);
   config::Resolved open = perceptron(folder, {}, "");
   EXPECT_EQ(error_of([&] { complete_from_data(open); }),
-            "[config] data.train is missing, from which model.features, model.outputs would follow");
+            "[config] data.train is missing, which determines model.features, model.outputs");
 }
 
 // A resumed run compares sizes once its data is open.

@@ -108,7 +108,7 @@ std::map<std::string, std::vector<double>> LayoutRun::whole_states(
             const auto at = static_cast<size_t>(run.whole + i);
             const double known = whole.values[at];
             base::require(!whole.held[at] || known == value || (std::isnan(value) && std::isnan(known)), "compare",
-                          "rank {} holds {} for element {} of \"{}\", another {}", rank, value, at, s.name, known);
+                          "rank {} has {} for element {} of \"{}\", another rank {}", rank, value, at, s.name, known);
             whole.values[at] = value;
             whole.held[at] = true;
           }

@@ -25,10 +25,10 @@ std::string as_utf8(std::string_view text) {
 
 void require_tokenizer_of_samples(const config::Settings& s, const std::string& tokenizer_json) {
   if (s.train.sample_every > 0 && tokenizer_json.empty())
-    throw base::UserError("train",
-                          "train.sample_every = {} asks for texts, but there is no tokenizer.json next to the token "
-                          "files to write them with; set it to 0",
-                          s.train.sample_every);
+    throw base::UserError(
+        "train",
+        "train.sample_every = {} needs a tokenizer.json next to the token files; add it, or set sample_every to 0",
+        s.train.sample_every);
 }
 
 std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::function<bool(int64_t, int64_t)>& goes_on) {

@@ -41,7 +41,7 @@ void StepTraces::write(const std::string& json) const {
   try {
     base::write_file_atomically(*folder_ / kProfileFile, json);
   } catch (const base::UserError& error) {
-    if (observer_) observer_->note(fmt::format("warning: where the time of a step went is not kept: {}", error.what()));
+    if (observer_) observer_->note(fmt::format("warning: cannot store the step profile: {}", error.what()));
   }
 }
 

@@ -83,8 +83,8 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
         fmt::format("device: {}{}", device->properties().name, exchange.empty() ? "" : "; ranks exchange " + exchange));
     if (const std::string why = compile::products_not_kept(rank.settings()); !why.empty())
       leader.note(
-          fmt::format("warning: what is measured of products is not kept for later runs, whose bits may differ: "
-                      "{}; KINTSUGI_PRODUCTS names another file",
+          fmt::format("warning: cannot store matmul measurements for later runs, whose bits may differ: {}; set "
+                      "KINTSUGI_PRODUCTS to another file",
                       why));
   }
   leader.preparing("setting the initial values");

@@ -114,9 +114,9 @@ TEST_F(Cuda, FewerCardsThanRanks) {
   std::filesystem::remove_all(files.folder("run"));
   const Ended e = train("devices=2", "parallel.transport=auto", "env SLURM_LOCALID=2");
   EXPECT_EQ(e.code, 1);
-  EXPECT_NE(e.err.find("this machine has 2 devices, and this is rank 2 of those that run on it, counted from 0: start "
-                       "at most 2 on each machine"),
-            std::string::npos)
+  EXPECT_NE(
+      e.err.find("this machine has 2 devices, but this is its rank 2 (from 0): start at most 2 ranks per machine"),
+      std::string::npos)
       << e.err;
   EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
 }

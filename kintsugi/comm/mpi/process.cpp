@@ -97,7 +97,7 @@ MpiProcess::~MpiProcess() {
                                                         : "after another: " + progress->why());
     abort("it left the run early");
   }
-  const base::Watchdog watchdog("comm", rank, "the end of MPI", "; did another rank not come to its end?", time_limit);
+  const base::Watchdog watchdog("comm", rank, "the end of MPI", "; did another rank fail to finish?", time_limit);
   comms.free_all();
   MPI_Comm_free(&agreement);
   MPI_Finalize();
@@ -126,11 +126,10 @@ void MpiProcess::throw_end(const TimeoutMessage& own, const base::Patience& wait
   if (!progress->out_of_time()) throw Timeout(why, {}, {});
   if (why == own.text) throw_timeout(own);
   if (const double seconds = waited.stood_still().count(); seconds >= 0.5)
-    throw Timeout(fmt::format("rank {} stood still for {:.1f} s (was it stopped?), and the others gave up: {}", rank,
-                              seconds, why),
+    throw Timeout(fmt::format("rank {} was suspended for {:.1f} s, and the others timed out: {}", rank, seconds, why),
                   {}, {});
   if (!waited.is_long())
-    throw Timeout(fmt::format("rank {} came late, when the others had given up: {}", rank, why), {}, {});
+    throw Timeout(fmt::format("rank {} arrived after the others had timed out: {}", rank, why), {}, {});
   if (own.absent) throw_timeout(own);
   throw Timeout(why, {}, {});
 }

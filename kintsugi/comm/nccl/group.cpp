@@ -22,7 +22,7 @@ using nccl::Library;
 
 void check(const Library& l, int result, std::string_view what) {
   if (result == nccl::kSuccess || result == nccl::kInProgress) return;
-  throw base::UserError("comm", "NCCL failed in {}: {}; NCCL_DEBUG=WARN in the environment makes it say more", what,
+  throw base::UserError("comm", "NCCL failed in {}: {}; NCCL_DEBUG=WARN in the environment prints details", what,
                         l.error_text(result));
 }
 
@@ -169,8 +169,8 @@ void NcclCommunicator::require_own_devices(device::Device& device) {
     for (size_t b = 0; b < a; ++b)
       if (every[a] != Identity() && every[a] == every[b])
         throw base::UserError("comm",
-                              "ranks {} and {} of a group have one card, {}, and NCCL takes one rank a card: start as "
-                              "many on each machine as it has cards, or set KINTSUGI_DEVICE_GROUPS=host",
+                              "ranks {} and {} of a group share GPU {}, but NCCL supports one rank per GPU: start one "
+                              "rank per GPU, or set KINTSUGI_DEVICE_GROUPS=host",
                               b, a, device.properties().name);
 }
 
@@ -183,12 +183,11 @@ void NcclCommunicator::require_moving() {
   while (not_done_ < oldest_ && open_[not_done_ % open_.size()].done->done()) ++not_done_;
   if (not_done_ > before || not_done_ >= oldest_) moved_ = now;
   if (now - moved_ < options_.time_limit) return;
-  throw Timeout(
-      fmt::format("rank {} of a group of {}: the device does not come to the end of {} within {:g} s, which all "
-                  "have enqueued; NCCL_DEBUG=WARN in the environment makes NCCL say more",
-                  rank(), size(), open_[not_done_ % open_.size()].first.text(),
-                  std::chrono::duration<double>(options_.time_limit).count()),
-      {}, {});
+  throw Timeout(fmt::format("rank {} of a group of {}: {} did not complete within {:g} s although all ranks launched "
+                            "it; NCCL_DEBUG=WARN in the environment prints details",
+                            rank(), size(), open_[not_done_ % open_.size()].first.text(),
+                            std::chrono::duration<double>(options_.time_limit).count()),
+                {}, {});
 }
 
 Event NcclCommunicator::enqueue(std::span<const Operation> operations) {

@@ -206,7 +206,7 @@ struct Queue {
   void run_until(uint64_t number) {
     while (done < number && !waiting.empty()) {
       if (shared().fails_after && --*shared().fails_after < 0)
-        throw base::UserError("device", "the device failed: nothing that was enqueued is done any more");
+        throw base::UserError("device", "the device failed; enqueued work is discarded");
       if (shared().hangs_after && --*shared().hangs_after < 0) throw emulate::NotYet();
       if (runs) throw base::InternalError("device", "streams wait for each other");
       std::function<void()> act = std::move(waiting.front());

@@ -86,11 +86,10 @@ void multiply_alone(const Product& p) {
     const dnnl::status status = dnnl::sgemm(a.transposed, b.transposed, p.m, p.n, p.k, 1.0f, p.a, a.stride, p.b,
                                             b.stride, add ? 1.0f : 0.0f, p.c, std::max(p.c_row, p.n));
     if (status == dnnl::status::out_of_memory)
-      throw base::UserError("gemm",
-                            "the system does not give oneDNN the memory for a product of {} x {} x {}; a smaller "
-                            "train.micro_batch needs less",
-                            p.m, p.n, p.k);
-    base::require(status == dnnl::status::success, "gemm", "oneDNN refused a product of {} x {} x {}: status {}", p.m,
+      throw base::UserError(
+          "gemm", "oneDNN cannot allocate memory for a matmul of {} x {} x {}; a smaller train.micro_batch needs less",
+          p.m, p.n, p.k);
+    base::require(status == dnnl::status::success, "gemm", "oneDNN rejected a matmul of {} x {} x {}: status {}", p.m,
                   p.n, p.k, static_cast<int>(status));
   });
 }
