@@ -36,13 +36,19 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
   writer.write();
 }
 
+// The name in the checkpoint of a state to load. Where only weights are loaded, a moving average begins as its weight.
+std::string source_name(const StateInfo& s, Load what) {
+  return what == Load::weights && s.part == tensor::OptimizerPart::average ? s.weight : stored_name(s);
+}
+
 // The states to load; throws UserError if the checkpoint does not hold them.
 std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what,
                                             const LeftOut& left_out) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states) {
-    if (!s.saved || (what == Load::weights && stored_kind(s) != Kind::weight)) continue;
-    const std::string name = stored_name(s);
+    const bool average = s.part == tensor::OptimizerPart::average;
+    if (!s.saved || (what == Load::weights && stored_kind(s) != Kind::weight && !average)) continue;
+    const std::string name = source_name(s, what);
     if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
     if (stored != s.whole.shape)
@@ -83,15 +89,16 @@ void read(const TensorSource& source, const std::string& name, const Shard& shar
   }
 }
 
-void read_all(run::Executor& executor, const TensorSource& source, const std::vector<const StateInfo*>& states) {
+void read_all(run::Executor& executor, const TensorSource& source, const std::vector<const StateInfo*>& states,
+              Load what) {
   std::vector<WantedPart> direct;
   for (const StateInfo* s : states)
     for (const Shard& shard : shards_of(executor.program(), *s, executor.rank())) {
       const tensor::DType dtype = executor.program().buffer(s->buffer).type.dtype;
       if (std::byte* const at = in_place(shard, executor, s->buffer))
-        direct.push_back({stored_name(*s), shard.part, dtype, at});
+        direct.push_back({source_name(*s, what), shard.part, dtype, at});
       else
-        read(source, stored_name(*s), shard, executor, s->buffer);
+        read(source, source_name(*s, what), shard, executor, s->buffer);
     }
   read_parts(source, direct, executor.team());
 }
@@ -130,15 +137,15 @@ void load_states(run::Executor& executor, comm::Communicator& all, const TensorS
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {
     states = wanted_states(executor.program(), source, what, left_out);
-    for (const StateInfo* s : states) names.insert(stored_name(*s));
+    for (const StateInfo* s : states) names.insert(source_name(*s, what));
     source.verify(all.rank(), all.size(), wanted);
   });
   source.trust(wanted);
-  comm::together(all, [&] { read_all(executor, source, states); });
+  comm::together(all, [&] { read_all(executor, source, states, what); });
 }
 
 void load_states(run::Executor& executor, const TensorSource& source, Load what) {
-  read_all(executor, source, wanted_states(executor.program(), source, what, {}));
+  read_all(executor, source, wanted_states(executor.program(), source, what, {}), what);
 }
 
 }  // namespace kintsugi::checkpoint

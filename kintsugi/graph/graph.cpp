@@ -36,6 +36,24 @@ StateId StateTable::gradient_of(StateId weight) const {
   return found == gradients_.end() ? kNone : found->second;
 }
 
+void StateTable::set_rate(StateId weight, double rate) {
+  base::require(states_[static_cast<size_t>(weight)].kind == StateKind::weight, "graph",
+                "the learning rate of a state that is not a weight");
+  states_[static_cast<size_t>(weight)].rate = rate;
+}
+
+void StateTable::set_alone(StateId weight) {
+  base::require(states_[static_cast<size_t>(weight)].kind == StateKind::weight, "graph",
+                "a bucket of a state that is not a weight");
+  states_[static_cast<size_t>(weight)].alone = true;
+}
+
+void StateTable::set_matrix(StateId weight, Matrix matrix) {
+  base::require(states_[static_cast<size_t>(weight)].kind == StateKind::weight, "graph",
+                "a matrix in a state that is not a weight");
+  states_[static_cast<size_t>(weight)].matrix = matrix;
+}
+
 void StateTable::freeze(StateId weight) {
   State& s = states_[static_cast<size_t>(weight)];
   base::require(s.kind == StateKind::weight && gradient_of(weight) == kNone, "graph", "\"{}\" cannot be frozen",

@@ -12,6 +12,16 @@ using graph::StateKind;
 using tensor::Attributes;
 using tensor::Type;
 
+namespace {
+
+// [expert rows columns]: a matrix for each expert. Other matrices are those of linear().
+graph::Matrix experts_matrix(const Shape& shape) {
+  if (shape.rank() == 3 && shape[0].name == "expert") return {.batch = 1, .rows = 1};
+  return {};
+}
+
+}  // namespace
+
 ValueId Builder::weight(const std::string& name, const Shape& shape, Init init, bool decay) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone)
@@ -20,7 +30,8 @@ ValueId Builder::weight(const std::string& name, const Shape& shape, Init init, 
                       .kind = StateKind::weight,
                       .layer = graph_.layer,
                       .decay = decay,
-                      .init = init});
+                      .init = init,
+                      .matrix = experts_matrix(shape)});
   return graph_.read(id);
 }
 
@@ -31,6 +42,12 @@ ValueId Builder::input(std::string_view name) {
 ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                         bool bias) {
   const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true);
+  const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
+  if (in_block) {
+    int inputs = 0;
+    for (const tensor::Dim& d : shape) inputs += graph_.shape(x).has(d.name) ? 1 : 0;
+    states_.set_matrix(states_.find(name + ".weight"), {.batch = 0, .rows = inputs});
+  }
   ValueId y = graph_.contract(x, w, out, dtype_);
   if (bias) {
     std::vector<tensor::Dim> dims;
@@ -38,7 +55,6 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
       if (shape.has(d) && !graph_.shape(x).has(d)) dims.push_back({d, shape.size(d)});
     y = graph_.add({y, weight(name + ".bias", Shape(dims), {}, false)});
   }
-  const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
   if (!pass_.lora || !in_block || !has_adapter(*pass_.lora, name)) return y;
   return graph_.add({y, adapted(x, name, shape, out)});
 }

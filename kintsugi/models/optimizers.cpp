@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/models/optimizer_rows.h"
 
 namespace kintsugi::models {
 namespace {
@@ -26,6 +27,22 @@ double reach_of_moments(const Train& train, int64_t updates) {
   return adamw_reach(train.betas[0], train.betas[1], updates);
 }
 
+// Bounds for weights whose norm is at most 100.
+double reach_of_lars(const Train& train, int64_t) {
+  return 100 * train.trust_coefficient / (1 - train.momentum);
+}
+double reach_of_lamb(const Train& train, int64_t updates) {
+  return 100 * reach_of_moments(train, updates);
+}
+
+// Of an orthogonalized matrix every element is at most its spectral norm, which five steps leave below 1.3, times the
+// scale; the largest matrix is not known here.
+double reach_of_muon(const Train& train, int64_t updates) {
+  constexpr double kLargest = 1.3, kWidest = 1 << 16;
+  return std::max(kLargest * (train.muon_scale == "rms" ? 0.2 * std::sqrt(kWidest) : std::sqrt(kWidest)),
+                  reach_of_moments(train, updates));
+}
+
 Optimizer adamw() {
   return {.config = {.name = "adamw",
                      .about = "moments of the gradient, weight decay apart (Loshchilov, Hutter 2019)",
@@ -34,6 +51,20 @@ Optimizer adamw() {
           .states = {kFirstMoment, kSecondMoment},
           .attributes = moments,
           .reach = reach_of_moments};
+}
+
+constexpr OptimizerState kCodes[] = {{"m", ".m"}, {"v", ".v"}, {"m_scale", ".m_scale"}, {"v_scale", ".v_scale"}};
+
+Optimizer adamw8() {
+  return {.config = {.name = "adamw8",
+                     .about = "AdamW with moments in 8-bit codes (Dettmers et al. 2022); on the CPU",
+                     .keys = {"train.betas", "train.epsilon"}},
+          .operation = "adamw8",
+          .states = {std::begin(kCodes), std::end(kCodes)},
+          .attributes = moments,
+          // Rounding lets a moment exceed its bound.
+          .reach = [](const Train& train, int64_t updates) { return 10 * reach_of_moments(train, updates); },
+          .otherwise = "adamw"};
 }
 
 // Adds the decay to the gradient.
@@ -51,7 +82,7 @@ Optimizer adam() {
 
 Optimizer lion() {
   return {.config = {.name = "lion",
-                     .about = "the sign of a mean of gradients (Chen et al. 2023); not yet on devices",
+                     .about = "the sign of a mean of gradients (Chen et al. 2023); on the CPU",
                      .keys = {"train.betas"}},
           .operation = "lion",
           .states = {kFirstMoment},
@@ -60,6 +91,97 @@ Optimizer lion() {
                 return Attributes{{"beta1", train.betas[0]}, {"beta2", train.betas[1]}};
               },
           .reach = [](const Train&, int64_t) { return 1.0; }};
+}
+
+Optimizer adadelta() {
+  return {.config = {.name = "adadelta",
+                     .about = "steps in the units of earlier ones (Zeiler 2012), times the learning rate; on the CPU",
+                     .keys = {"train.rho", "train.epsilon"}},
+          .operation = "adadelta",
+          .states = {kSecondMoment, {"d", ".d"}},
+          .attributes =
+              [](const Train& train) {
+                return Attributes{{"rho", train.rho}, {"epsilon", train.epsilon}};
+              },
+          // A gradient over the root of its mean square is at most 1 / sqrt(1 - rho), and steps are smaller than 1.
+          .reach = [](const Train& train, int64_t) { return 1 / std::sqrt(1 - train.rho); }};
+}
+
+// Weights without decay are updated without a ratio, as by the authors' code.
+Optimizer lamb() {
+  return {.config = {.name = "lamb",
+                     .about = "AdamW's step of each weight scaled to its norm (You et al. 2020); on the CPU",
+                     .keys = {"train.betas", "train.epsilon"}},
+          .operation = "adam_direction",
+          .states = {kFirstMoment, kSecondMoment},
+          .attributes =
+              [](const Train& train) {
+                Attributes attributes = moments(train);
+                attributes.set("norms", std::string("decayed"));
+                attributes.set("decay_in_direction", int64_t{1});
+                return attributes;
+              },
+          .reach = reach_of_lamb,
+          .then = {"apply_direction"}};
+}
+
+Optimizer lars() {
+  return {.config = {.name = "lars",
+                     .about = "sgd with a rate for each weight by its norm (You, Gitman, Ginsburg 2017); on the CPU",
+                     .keys = {"train.momentum", "train.trust_coefficient"}},
+          .operation = "lars",
+          .states = {kFirstMoment},
+          .attributes =
+              [](const Train& train) {
+                return Attributes{{"momentum", train.momentum},
+                                  {"trust", train.trust_coefficient},
+                                  {"norms", std::string("decayed")}};
+              },
+          .reach = reach_of_lars};
+}
+
+Optimizer muon() {
+  return {.config = {.name = "muon",
+                     .about = "orthogonalized momentum of the matrices of layers (Jordan et al. 2024), AdamW for all "
+                              "other weights; on the CPU",
+                     .keys = {"train.muon_momentum", "train.muon_scale", "train.betas", "train.epsilon"}},
+          .operation = "muon_momentum",
+          .states = {kFirstMoment},
+          .attributes =
+              [](const Train& train) {
+                return Attributes{
+                    {"momentum", train.muon_momentum}, {"muon_scale", train.muon_scale}, {"whole_matrix", int64_t{1}}};
+              },
+          .reach = reach_of_muon,
+          .then = {"orthogonalize", "apply_direction"},
+          .otherwise = "adamw"};
+}
+
+constexpr std::string_view kAdafactorOfVectors = "adafactor of vectors";
+
+Attributes adafactor_attributes(const Train& train) {
+  return {{"factor_decay", train.factor_decay}, {"factor_clip", train.factor_clip}, {"norms", std::string("all")}};
+}
+
+Optimizer adafactor() {
+  return {.config = {.name = "adafactor",
+                     .about = "second moments of a matrix by its rows and columns (Shazeer, Stern 2018); on the CPU",
+                     .keys = {"train.factor_decay", "train.factor_clip"}},
+          .operation = "factored_sums",
+          .states = {{"r", ".r", OptimizerPart::other, OptimizerState::Dims::rows},
+                     {"c", ".c", OptimizerPart::other, OptimizerState::Dims::columns}},
+          .attributes = adafactor_attributes,
+          .reach = [](const Train& train, int64_t) { return 100 * train.factor_clip; },
+          .then = {"factored_moments", "factored_direction", "apply_direction"},
+          .otherwise = kAdafactorOfVectors};
+}
+
+Optimizer adafactor_of_vectors() {
+  return {.config = {.name = kAdafactorOfVectors, .about = ""},
+          .operation = "unfactored_direction",
+          .states = {kSecondMoment},
+          .attributes = adafactor_attributes,
+          .then = {"apply_direction"}};
 }
 
 Optimizer sgd() {
@@ -86,8 +208,15 @@ Optimizer nesterov() {
 }  // namespace
 
 std::span<const Optimizer> optimizers() {
-  static const std::vector<Optimizer> rows = {adamw(), adam(), lion(), sgd(), nesterov()};
+  static const std::vector<Optimizer> rows = {adamw(), adamw8(),   adam(), lamb(),     lion(),     muon(),
+                                              sgd(),   nesterov(), lars(), adadelta(), adafactor()};
   return rows;
+}
+
+const Optimizer& fallback_of(const Optimizer& of) {
+  static const Optimizer kVectors = adafactor_of_vectors();
+  if (of.otherwise.empty()) return of;
+  return of.otherwise == kVectors.config.name ? kVectors : optimizer(of.otherwise);
 }
 
 const Optimizer& optimizer(std::string_view name, std::span<const Optimizer> rows) {
@@ -97,6 +226,19 @@ const Optimizer& optimizer(std::string_view name, std::span<const Optimizer> row
     names.push_back(row.config.name);
   }
   throw base::UserError("model", "no optimizer \"{}\"; there are {}", name, fmt::join(names, ", "));
+}
+
+bool is_scale(const OptimizerState& state) {
+  return state.operand.ends_with("_scale");
+}
+
+bool has_codes(const Optimizer& optimizer) {
+  return std::ranges::any_of(optimizer.states, is_scale);
+}
+
+bool has_codes(const Optimizer& optimizer, const OptimizerState& state) {
+  const std::string scale = std::string(state.operand) + "_scale";
+  return std::ranges::any_of(optimizer.states, [&](const OptimizerState& other) { return other.operand == scale; });
 }
 
 double adamw_reach(double beta1, double beta2, int64_t step) {

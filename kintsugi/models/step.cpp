@@ -6,8 +6,10 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/differentiate.h"
+#include "kintsugi/models/averages.h"
 #include "kintsugi/models/freeze.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/models/rates.h"
 #include "kintsugi/models/update.h"
 #include "kintsugi/ops/rows.h"
 
@@ -292,6 +294,7 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
   Graph g = empty("micro-batch", states, operations);
   const std::vector<WeightedLoss> losses = add_forward(g, s, states, kept, build);
   freeze(states, s);
+  set_rates(states, s.train);
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so a scale of 2^16 for the mean is 2^16 / tokens for the sum; 64 is close to that
   // for a thousand tokens, and the scale adapts in either direction.
@@ -318,6 +321,7 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
   graphs.update = build_update(s.train, states, optimizer, operations);
   graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence,
                                      build, operations);
+  if (s.train.ema_decay > 0) graphs.evaluate = with_averages(*graphs.evaluate);
   if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
   return graphs;
 }

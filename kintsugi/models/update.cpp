@@ -1,12 +1,15 @@
 #include "kintsugi/models/update.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/models/optimizer_rows.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
+#include "kintsugi/tensor/state_blocks.h"
 
 namespace kintsugi::models {
 
@@ -15,6 +18,7 @@ using graph::State;
 using graph::StateId;
 using graph::StateKind;
 using graph::StateTable;
+using tensor::Shape;
 
 namespace {
 
@@ -23,49 +27,180 @@ struct Parameter {
   StateId gradient;
 };
 
-// An optimizer state of a weight. A master weight is initialized as the weight is.
-StateId add_state(StateTable& states, StateId of, const OptimizerState& row) {
+constexpr OptimizerState kMaster = {"w", ".master", OptimizerPart::master},
+                         kAverage = {"average", ".average", OptimizerPart::average};
+
+// The dims that the matrices of a weight consist of, and their sides.
+struct Sides {
+  Shape batch, rows, columns;
+};
+Sides sides_of(const Shape& shape, graph::Matrix matrix) {
+  std::vector<tensor::Dim> batch, rows, columns;
+  for (size_t i = 0; i < shape.rank(); ++i) {
+    const auto at = static_cast<int>(i);
+    (at < matrix.batch ? batch : at < matrix.batch + matrix.rows ? rows : columns).push_back(shape[i]);
+  }
+  return {Shape(batch), Shape(rows), Shape(columns)};
+}
+
+Shape joined(const Shape& a, const Shape& b) {
+  std::vector<tensor::Dim> dims = a.dims();
+  dims.insert(dims.end(), b.dims().begin(), b.dims().end());
+  return Shape(dims);
+}
+
+// An optimizer state of a weight. A master weight and a moving average are initialized as the weight is. A state of the
+// rows or columns of a matrix shares no bucket with its weight.
+StateId add_state(StateTable& states, StateId of, const OptimizerState& row, bool codes = false,
+                  graph::Matrix matrix = {}) {
+  using Dims = OptimizerState::Dims;
   const State weight = states[of];
+  const Sides sides = sides_of(weight.type.shape, matrix);
+  Shape shape = weight.type.shape;
+  if (row.dims == Dims::rows || row.dims == Dims::columns)
+    shape = joined(sides.batch, row.dims == Dims::rows ? sides.rows : sides.columns);
+  if (is_scale(row))
+    shape = {{std::string(tensor::kStateBlockDim), (shape.elements() + tensor::kStateBlock - 1) / tensor::kStateBlock}};
+  const bool in_bucket = row.dims == Dims::all;
+  const bool is_copy = row.part == OptimizerPart::master || row.part == OptimizerPart::average;
   return states.add({.name = weight.name + std::string(row.suffix),
-                     .type = {weight.type.shape, graph::wide(weight.type.dtype)},
+                     .type = {shape, codes ? tensor::DType::u8 : graph::wide(weight.type.dtype)},
                      .kind = StateKind::optimizer,
-                     .weight = of,
+                     .weight = in_bucket ? of : graph::kNone,
                      .part = row.part,
                      .layer = weight.layer,
                      .decay = weight.decay,
-                     .init = row.part == OptimizerPart::master ? weight.init : Init{}});
+                     .init = is_copy ? weight.init : Init{}});
 }
-
-constexpr OptimizerState kMaster = {"w", ".master", OptimizerPart::master};
 
 // Common to all weights of an update.
 struct Shared {
   ValueId factor, finite, updates;
 };
 
-void update_weight(Graph& g, StateTable& states, const Parameter& p, ValueId gradient, const Shared& shared,
-                   const Optimizer& optimizer, const config::Train& train) {
-  const State weight = states[p.weight];
-  const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
-  tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
-  if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
-  const tensor::Attributes own = optimizer.attributes(train);
-  for (const auto& [name, value] : own.list()) attributes.set(name, value);
-  std::map<std::string_view, StateId> of;  // by operand
-  of["w"] = narrow ? add_state(states, p.weight, kMaster) : p.weight;
-  for (const OptimizerState& row : optimizer.states) of[row.operand] = add_state(states, p.weight, row);
-  const std::map<std::string_view, ValueId> given = {
-      {"g", gradient}, {"factor", shared.factor}, {"finite", shared.finite}, {"updates", shared.updates}};
-  const graph::OpRow& row = g.table().find(optimizer.operation);
-  std::vector<ValueId> ins;
-  for (const tensor::Operand& operand : row.ins) {
-    const auto state = of.find(operand.name);
-    ins.push_back(state == of.end() ? given.at(operand.name) : g.read(state->second));
+// The update of one weight: the operations of its optimizer, whose operands are found by name.
+class WeightUpdate {
+ public:
+  // Whether this optimizer updates the weight, and not the one to which it leaves all but matrices.
+  static bool updates(const Optimizer& optimizer, const State& weight) {
+    if (optimizer.otherwise.empty()) return true;
+    return has_codes(optimizer) ? weight.decay : matrix_of(optimizer, weight).rows > 0;
   }
-  const std::vector<ValueId> outs = g.apply(optimizer.operation, std::move(ins), attributes, weight.name);
-  if (narrow) of["weight"] = p.weight;
-  for (size_t i = 0; i < outs.size(); ++i) g.assign(outs[i], of.at(row.outs[i].name));
-}
+
+  WeightUpdate(Graph& g, StateTable& states, StateId weight, const Optimizer& optimizer, const config::Train& train)
+      : g_(g),
+        states_(states),
+        weight_(weight),
+        own_(states[weight]),
+        matrix_(matrix_of(optimizer, own_)),
+        optimizer_(updates(optimizer, own_) ? optimizer : fallback_of(optimizer)),
+        train_(train) {}
+
+  void run(ValueId gradient, const Shared& shared) {
+    const bool narrow = own_.type.dtype != graph::wide(own_.type.dtype);
+    of_["w"] = narrow ? add_state(states_, weight_, kMaster) : weight_;
+    for (const OptimizerState& row : optimizer_.states)
+
+      of_[std::string(row.operand)] = add_state(states_, weight_, row, has_codes(optimizer_, row), matrix_);
+    values_ = {{"g", gradient}, {"factor", shared.factor}, {"finite", shared.finite}, {"updates", shared.updates}};
+    if (narrow) of_["weight"] = weight_;
+    const tensor::Attributes attributes = attributes_of(narrow);
+    std::vector<std::string_view> chain = {optimizer_.operation};
+    chain.insert(chain.end(), optimizer_.then.begin(), optimizer_.then.end());
+    for (const std::string_view operation : chain) apply(operation, attributes);
+    if (train_.ema_decay > 0) {
+      of_["average"] = add_state(states_, weight_, kAverage);
+      apply("moving_average", {{"ema_decay", train_.ema_decay}});
+    }
+    if (needs_whole_) states_.set_alone(weight_);
+  }
+
+ private:
+  // Factored states exist for every weight of at least two dims, other optimizers of matrices for those of layers.
+  static graph::Matrix matrix_of(const Optimizer& optimizer, const State& weight) {
+    const bool factored = std::ranges::any_of(
+        optimizer.states, [](const OptimizerState& s) { return s.dims == OptimizerState::Dims::rows; });
+    if (factored && weight.matrix.rows == 0 && weight.type.shape.rank() > 1) return {.batch = 0, .rows = 1};
+    return weight.matrix;
+  }
+
+  tensor::Attributes attributes_of(bool narrow) {
+    tensor::Attributes attributes = {{"weight_decay", own_.decay ? train_.weight_decay : 0.0}};
+    if (narrow) attributes.set("weight", std::string(name_of(own_.type.dtype)));
+    const tensor::Attributes of_row = optimizer_.attributes(train_);
+    for (const auto& [name, value] : of_row.list()) attributes.set(name, value);
+    if (own_.rate != 1.0) attributes.set("rate", own_.rate);
+    const std::string norms = attributes.text_or("norms", "");
+    has_norms_ = norms == "all" || (norms == "decayed" && own_.decay);
+    if (optimizer_.otherwise.empty() || has_codes(optimizer_)) {
+      if (norms == "all") attributes.set("elements", own_.type.shape.elements());
+      return attributes;
+    }
+    const Sides sides = sides_of(own_.type.shape, matrix_);
+    attributes.set("matrix_batch", int64_t{matrix_.batch});
+    attributes.set("matrix_rows", int64_t{matrix_.rows});
+    attributes.set("rows", sides.rows.elements());
+    attributes.set("columns", sides.columns.elements());
+    attributes.set("elements", own_.type.shape.elements());
+    if (attributes.integer_or("whole_matrix", 0) != 0)
+      attributes.set("whole", tensor::names(joined(sides.rows, sides.columns)));
+    return attributes;
+  }
+
+  void apply(std::string_view operation, tensor::Attributes attributes) {
+    const graph::OpRow& row = g_.table().find(operation);
+    needs_whole_ |= !row.flat;
+    if (row.flat && attributes.has("whole")) attributes = without_whole(attributes);
+    std::vector<ValueId> ins;
+    for (const tensor::Operand& operand : row.ins) ins.push_back(find(operand));
+    const std::vector<ValueId> outs = g_.apply(operation, std::move(ins), attributes, own_.name);
+    for (size_t i = 0; i < outs.size(); ++i) {
+      const std::string_view name = row.outs[i].name;
+      values_[std::string(name)] = outs[i];
+      if (const auto state = of_.find(name); state != of_.end()) g_.assign(outs[i], state->second);
+    }
+  }
+
+  static tensor::Attributes without_whole(const tensor::Attributes& all) {
+    tensor::Attributes attributes;
+    for (const auto& [name, value] : all.list())
+      if (name != "whole") attributes.set(name, value);
+    return attributes;
+  }
+
+  ValueId find(const tensor::Operand& operand) {
+    constexpr std::string_view kSquares = "_squares", kSum = "_sum";
+    const std::string name(operand.name);
+    if (name.ends_with(kSquares)) {
+      if (!has_norms_) return graph::kNone;
+      needs_whole_ = true;
+      const ValueId x = value(name.substr(0, name.size() - kSquares.size()));
+      return g_.op("sum_blocks", {g_.op("sum_squares", {x})});
+    }
+    if (name.ends_with(kSum)) {
+      const ValueId x = value(name.substr(0, name.size() - kSum.size()));
+      return g_.sum_to(x, {sides_of(own_.type.shape, matrix_).batch, g_.type(x).dtype});
+    }
+    return value(name);
+  }
+
+  ValueId value(const std::string& name) {
+    const auto made = values_.find(name);
+    if (made != values_.end()) return made->second;
+    return values_[name] = g_.read(of_.at(name));
+  }
+
+  Graph& g_;
+  StateTable& states_;
+  StateId weight_;
+  State own_;
+  graph::Matrix matrix_;
+  const Optimizer& optimizer_;
+  const config::Train& train_;
+  std::map<std::string, StateId, std::less<>> of_;      // by operand
+  std::map<std::string, ValueId, std::less<>> values_;  // the newest of that name
+  bool has_norms_ = false, needs_whole_ = false;
+};
 
 // Load balancing: updates the experts' biases from the token counts of the whole step, and its metric.
 void update_experts(Graph& g, const config::Train& train, StateTable& states, ValueId finite) {
@@ -151,9 +286,16 @@ Graph build_update(const config::Train& train, StateTable& states, const Optimiz
   g.assign(outcome[0], number(states, std::string(kGradientNorm), 0.0, -1, false));
   g.assign(finite, number(states, std::string(kFinite), 1.0, -1, false));
 
+  if (!optimizer.otherwise.empty() && std::ranges::none_of(parameters, [&](const Parameter& p) {
+        return WeightUpdate::updates(optimizer, states[p.weight]);
+      }))
+    throw base::UserError("model",
+                          "train.optimizer = \"{}\" updates matrices, and no weight that is trained is one; \"{}\" "
+                          "updates all weights",
+                          optimizer.config.name, "adamw");
   for (size_t i = 0; i < parameters.size(); ++i) {
     g.layer = states[parameters[i].weight].layer;
-    update_weight(g, states, parameters[i], gradients[i], {factor, finite, updates}, optimizer, train);
+    WeightUpdate(g, states, parameters[i].weight, optimizer, train).run(gradients[i], {factor, finite, updates});
   }
 
   update_experts(g, train, states, finite);

@@ -1,3 +1,4 @@
+#include "kintsugi/ops/adamw8.h"
 #include "kintsugi/ops/lion.h"
 #include "kintsugi/ops/rows.h"
 
@@ -66,8 +67,22 @@ const graph::OpTable& operations() {
                              sum_blocks(),
                              update_scale(),
                              adamw(),
+                             adamw8(),
                              sgd(),
                              lion(),
+                             adadelta(),
+                             adam_direction(),
+                             apply_direction(),
+                             lars(),
+                             muon_momentum(),
+                             orthogonalize(),
+                             factored_sums(),
+                             factored_moments(),
+                             factored_direction(),
+                             unfactored_direction(),
+                             moving_average(),
+                             from_bucket(),
+                             to_bucket(),
                              loss_scale(),
                              cache_write(),
                              take(),

@@ -73,8 +73,9 @@ void Executor::initialize(uint64_t seed, bool drawn) {
   for (const program::StateInfo& s : program_.states) {
     const bool constant = s.init.kind == tensor::Init::Kind::constant;
     if (constant ? s.init.value == 0.0 : !drawn) continue;
-    // A master gets the same numbers as its weight.
-    const auto key = kernels::random_key(seed, s.is_master() ? s.weight : s.name);
+    // A master and a moving average get the same numbers as their weight.
+    const bool is_copy = s.is_master() || s.part == tensor::OptimizerPart::average;
+    const auto key = kernels::random_key(seed, is_copy ? s.weight : s.name);
     const tensor::DType dtype = program_.buffer(s.buffer).type.dtype;
     if (in_memory_of_device(s.buffer)) {
       std::byte* const data = state_view(s.buffer).data;

@@ -5,6 +5,7 @@
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/optimizer_step.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
+#include "kintsugi/kernels/optimizer_operands.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/adamw.cpp"
 #include "hwy/foreach_target.h"
@@ -107,7 +108,7 @@ void adamw(const KernelCall& call) {
                       .correction2 = static_cast<float>(1 / (1 - std::pow(beta2, t))),
                       .epsilon = static_cast<float>(call.attributes.number("epsilon")),
                       .decay = static_cast<float>(call.attributes.number("weight_decay")),
-                      .rate = static_cast<float>(call.numbers.learning_rate),
+                      .rate = static_cast<float>(rate_of(call)),
                       .coupled = call.attributes.integer_or("coupled_decay", 0) != 0};
   const auto part = HWY_DYNAMIC_DISPATCH(adamw_part);
   call.team.for_shares(call.ins[In::kW].elements(), 4096, [&](base::Range r, int) { part(call, step, r); });

@@ -6,6 +6,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/cpu/experts.h"
 #include "kintsugi/kernels/cpu/images.h"
+#include "kintsugi/kernels/cpu/optimizers.h"
 
 namespace kintsugi::kernels {
 namespace cpu {
@@ -74,7 +75,19 @@ constexpr CpuKernel kKernels[] = {
     {"update_scale", update_scale, scalars_take},
     {"adamw", adamw, adamw_takes},
     {"sgd", sgd, sgd_takes},
-    {"lion", nullptr, nothing_is_fast},
+    {"adamw8", adamw8, adamw8_takes},
+    {"lion", lion, optimizer_takes},
+    {"adadelta", adadelta, optimizer_takes},
+    {"adam_direction", adam_direction, optimizer_takes},
+    {"apply_direction", apply_direction, optimizer_takes},
+    {"lars", lars, optimizer_takes},
+    {"muon_momentum", muon_momentum, optimizer_takes},
+    {"orthogonalize", orthogonalize, orthogonalize_takes, orthogonalize_workspace},
+    {"factored_sums", nullptr, nothing_is_fast},
+    {"factored_moments", nullptr, nothing_is_fast},
+    {"factored_direction", nullptr, nothing_is_fast},
+    {"unfactored_direction", nullptr, nothing_is_fast},
+    {"moving_average", moving_average, optimizer_takes},
     {"loss_scale", loss_scale, scalars_take},
     {"cache_write", cache_write, first_is_fast},
     {"take", take, first_is_fast},

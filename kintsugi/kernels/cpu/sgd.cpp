@@ -4,6 +4,7 @@
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/optimizer_step.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
+#include "kintsugi/kernels/optimizer_operands.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/sgd.cpp"
 #include "hwy/foreach_target.h"
@@ -77,7 +78,7 @@ void sgd(const KernelCall& call) {
   const MomentumStep step{.momentum = static_cast<float>(call.attributes.number("momentum")),
                           .factor = static_cast<float>(scalar(In::kFactor)),
                           .decay = static_cast<float>(call.attributes.number("weight_decay")),
-                          .rate = static_cast<float>(call.numbers.learning_rate),
+                          .rate = static_cast<float>(rate_of(call)),
                           .nesterov = call.attributes.integer_or("nesterov", 0) != 0};
   const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
   // A piece at a time, so that the next pass finds in the cache what the previous one wrote.

@@ -172,7 +172,7 @@ struct Update {
   const double *factor, *finite;
   const Numbers* later;
   int64_t count;
-  float decay;
+  float decay, rate;  // rate: factor of the learning rate
 };
 // Several parameters or buckets with the same hyperparameters: end[i] is the number of thread blocks up to and
 // including list i.
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   Packed<G, N> g = {};
   if (there) w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
   const bool updates = *u.finite != 0;
-  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
+  const auto factor = static_cast<float>(*u.factor), rate = u.rate * static_cast<float>(u.later->learning_rate);
   if (threadIdx.x < 2) {
     double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
     // beta^updates by repeated squaring, since pow() takes many registers.
@@ -234,7 +234,7 @@ template <typename G, int N>
 __global__ void __launch_bounds__(kPieceThreads) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
   const Update<G>& u = s.u;
   const bool updates = *u.finite != 0;
-  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
+  const auto factor = static_cast<float>(*u.factor), rate = u.rate * static_cast<float>(u.later->learning_rate);
   for (int64_t at = begin + first_piece() * N; at < end; at += all_threads() * N) {
     float w[N], m[N], g[N];
     load_run(w, u.w_in + at), load_run(m, u.m_in + at), load_run(g, u.g + at);
@@ -282,6 +282,7 @@ Update<G> update_of(std::string_view kind, const KernelCall& call) {
   u.later = call.later;
   u.count = call.outs[Out::kW].elements();
   u.decay = static_cast<float>(call.attributes.number("weight_decay"));
+  u.rate = static_cast<float>(call.attributes.number_or("rate", 1.0));
   return u;
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/optimizer_operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -15,7 +15,7 @@ void adamw(const KernelCall& call) {
   const double factor = load_scalar(call.ins[In::kFactor]), t = load_scalar(call.ins[In::kUpdates]) + 1;
   const double beta1 = call.attributes.number("beta1"), beta2 = call.attributes.number("beta2");
   const double epsilon = call.attributes.number("epsilon"), decay = call.attributes.number("weight_decay");
-  const double rate = call.numbers.learning_rate;
+  const double rate = rate_of(call);
   const bool coupled = call.attributes.integer_or("coupled_decay", 0) != 0;
   if (load_scalar(call.ins[In::kFinite]) != 0) {
     const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);

@@ -1,8 +1,9 @@
 // The list of reference kernels, with the operands and outputs of each by name.
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/adamw8.h"
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/experts.h"
-#include "kintsugi/kernels/reference/lion.h"
+#include "kintsugi/kernels/reference/optimizers.h"
 #include "kintsugi/kernels/reference/reference.h"
 
 namespace kintsugi::kernels {
@@ -54,7 +55,19 @@ constexpr Kernel kKernels[] = {
     {"join_columns", {rest("x")}, {"y"}, reference::join_columns},
     {"layer_norm", NormIn::kNames, {"y"}, reference::layer_norm},
     {"layer_norm_grad", NormGradIn::kNames, kNormGradOuts, reference::layer_norm_grad},
-    {"lion", reference::kLionIns, reference::kLionOuts, reference::lion},
+    {"lion", LionIn::kNames, LionOut::kNames, reference::lion},
+    {"adamw8", Adamw8In::kNames, Adamw8Out::kNames, reference::adamw8},
+    {"adadelta", AdadeltaIn::kNames, AdadeltaOut::kNames, reference::adadelta},
+    {"adam_direction", AdamwIn::kNames, AdamDirectionOut::kNames, reference::adam_direction},
+    {"apply_direction", ApplyDirectionIn::kNames, ApplyDirectionOut::kNames, reference::apply_direction},
+    {"lars", LarsIn::kNames, SgdOut::kNames, reference::lars},
+    {"muon_momentum", MuonMomentumIn::kNames, {"m", "u"}, reference::muon_momentum},
+    {"orthogonalize", {"u"}, {"u"}, reference::orthogonalize},
+    {"factored_sums", {"g", "factor"}, {"row_sums", "column_sums"}, reference::factored_sums},
+    {"factored_moments", FactoredMomentsIn::kNames, {"r", "c"}, reference::factored_moments},
+    {"factored_direction", FactoredDirectionIn::kNames, {"u"}, reference::factored_direction},
+    {"unfactored_direction", UnfactoredDirectionIn::kNames, {"v", "u"}, reference::unfactored_direction},
+    {"moving_average", {"average", "w", "finite"}, {"average"}, reference::moving_average},
     {"logsumexp", {"x"}, {"y"}, reference::logsumexp},
     {"loss_scale", LossScaleIn::kNames, {"scale", "good"}, reference::loss_scale},
     {"mask", {"x"}, {"y"}, reference::mask},

@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/optimizer_operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -16,7 +16,7 @@ void sgd(const KernelCall& call) {
     for (size_t i = 0; i < w.size(); ++i) {
       const double gradient = g[i] * factor + decay * w[i];
       m[i] = momentum * m[i] + gradient;
-      w[i] -= call.numbers.learning_rate * (nesterov ? gradient + momentum * m[i] : m[i]);
+      w[i] -= rate_of(call) * (nesterov ? gradient + momentum * m[i] : m[i]);
     }
   }
   store(call, Out::kW, w);

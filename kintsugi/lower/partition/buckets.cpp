@@ -8,6 +8,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/copy.h"
+#include "kintsugi/tensor/state_blocks.h"
 
 namespace kintsugi::lower {
 
@@ -47,7 +48,24 @@ int64_t flat_parts(const plan::Plan& plan) {
   return plan.mesh.count(factors);
 }
 
+// The shape of a bucket of states: that of its weights, or an element for each block of them. Blocks are in the order
+// of flat, so that a split of a weight would change them.
+Shape shape_of_state(const Bucket& bucket, const State& state, const mesh::Mesh& mesh) {
+  if (!in_state_blocks(state)) return bucket.shape;
+  if (!bucket.shard().empty())
+    throw base::UserError("partition",
+                          "train.optimizer = \"adamw8\": scales of blocks need whole weights, and {} splits "
+                          "\"{}\"; use other axes (data with zero, context, pipe), or \"adamw\"",
+                          mesh.name_of(bucket.shard()), bucket.name);
+  return {bucket.shape[0], {bucket.shape[1].name, bucket.shape[1].size / tensor::kStateBlock}};
+}
+
 }  // namespace
+
+bool in_state_blocks(const State& state) {
+  const Shape& shape = state.type.shape;
+  return shape.rank() == 1 && shape[0].name == tensor::kStateBlockDim;
+}
 
 std::vector<Factor> Bucket::shard() const {
   std::vector<Factor> factors;
@@ -70,9 +88,10 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     tensor::DType dtype;
     bool decay;
     bool frozen;
+    double rate;
     Layout layout;
     std::optional<Layout> arrival;
-    bool alone;  // used in several layers
+    bool alone;  // used in several layers, or needed whole by its update
     bool operator==(const Key&) const = default;
   };
   std::vector<Key> keys;
@@ -83,19 +102,20 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     const State& s = states[id];
     if (s.kind != StateKind::weight) continue;
     const auto arrival = uses.arrivals.find(id);
-    const bool shared = uses.shared(id);
+    const bool shared = uses.shared(id), alone = shared || s.alone;
     const Key key = {s.layer,
                      s.type.dtype,
                      s.decay,
                      s.frozen,
+                     s.rate,
                      weight_layout(plan, s),
                      arrival == uses.arrivals.end() ? std::nullopt : std::optional(arrival->second),
-                     shared};
+                     alone};
     const std::vector<size_t>& near = of_layer[s.layer];
-    const auto same = std::find_if(near.begin(), near.end(), [&](size_t k) { return !shared && keys[k] == key; });
+    const auto same = std::find_if(near.begin(), near.end(), [&](size_t k) { return !alone && keys[k] == key; });
     const size_t at = same == near.end() ? keys.size() : *same;
     if (at == keys.size()) {
-      if (!shared) of_layer[s.layer].push_back(at);
+      if (!alone) of_layer[s.layer].push_back(at);
       keys.push_back(key);
       b.list.push_back({.name = s.name,
                         .layer = s.layer,
@@ -140,7 +160,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     StateId& whole = made.try_emplace({place.bucket, s.kind, suffix}, kNone).first->second;
     if (whole == kNone)
       whole = b.states.add({.name = "bucket " + bucket.name + suffix,
-                            .type = {bucket.shape, s.type.dtype},
+                            .type = {shape_of_state(bucket, s, plan.mesh), s.type.dtype},
                             .kind = s.kind,
                             .layer = s.layer,
                             .decay = s.decay,
@@ -166,6 +186,19 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     tensor::Attributes attributes;
   };
   std::map<int, std::vector<Made>> made;
+  // Values in the dims of a bucket's only weight: operands and results of operations that are not elementwise.
+  std::vector<int> weight_of(update.values().size(), -1);  // [value]: the bucket whose weight has its dims
+  std::map<std::pair<ValueId, int>, ValueId> converted;    // [new value, bucket]
+  const auto convert = [&](std::string_view kind, ValueId v, int bucket) {
+    ValueId& to = converted.try_emplace({v, bucket}, kNone).first->second;
+    const Bucket& b = buckets.list[static_cast<size_t>(bucket)];
+    const bool apart = kind == "from_bucket";
+    base::require(b.members.size() == 1, "buckets", "{} of {} weights", kind, b.members.size());
+    const Shape& shape = apart ? buckets.states[b.members[0].weight].type.shape : b.shape;
+    if (to == kNone)
+      to = g.make(kind, {v}, {{shape, g.type(v).dtype}}, {{"bucket", int64_t{bucket}}}, g.value(v).name)[0];
+    return to;
+  };
   for (const Op& op : update.ops()) {
     g.layer = op.layer;
     const auto place = op.state == kNone ? buckets.places.end() : buckets.places.find(op.state);
@@ -194,6 +227,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     for (ValueId v : op.ins) {
       ins.push_back(now[static_cast<size_t>(v)]);
       if (bucket_of[static_cast<size_t>(v)] >= 0) of.insert(bucket_of[static_cast<size_t>(v)]);
+      if (op.row->flat && weight_of[static_cast<size_t>(v)] >= 0) of.insert(weight_of[static_cast<size_t>(v)]);
     }
     if (place != buckets.places.end()) {  // assign
       bool& done = assigned[{place->second.bucket, place->second.state}];
@@ -204,6 +238,8 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     if (op.row->flat && of.size() == 1) {
       const int bucket = *of.begin();
       std::vector<Made>& list = made[bucket];
+      for (size_t i = 0; i < ins.size(); ++i)
+        if (weight_of[static_cast<size_t>(op.ins[i])] >= 0) ins[i] = convert("to_bucket", ins[i], bucket);
       ins = op.by_position(ins);
       auto same = std::find_if(list.begin(), list.end(), [&](const Made& m) {
         return m.kind == op.kind() && m.ins == ins && m.attributes == op.attributes;
@@ -219,12 +255,21 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       }
       continue;
     }
+    int whole = -1;  // the bucket of which the operation takes the weight
+    for (size_t i = 0; i < ins.size(); ++i) {
+      const int from = bucket_of[static_cast<size_t>(op.ins[i])], same = weight_of[static_cast<size_t>(op.ins[i])];
+      if (from >= 0 && g.shape(ins[i]).has(kFlat)) {
+        ins[i] = convert("from_bucket", ins[i], from);
+        whole = from;
+      } else if (same >= 0) {
+        whole = same;
+      }
+    }
     // An operation over all buckets, such as the norm, takes each bucket once.
     std::vector<ValueId> once;
     std::set<ValueId> taken;
     for (size_t i = 0; i < ins.size(); ++i) {
-      const bool in_bucket = bucket_of[static_cast<size_t>(op.ins[i])] >= 0;
-      base::require(!in_bucket || !g.shape(ins[i]).has(kFlat), "buckets", "{} is not elementwise", op.kind());
+      const bool in_bucket = whole < 0 && bucket_of[static_cast<size_t>(op.ins[i])] >= 0;
       if (!in_bucket || taken.insert(ins[i]).second) once.push_back(ins[i]);
     }
     ins = std::move(once);
@@ -238,7 +283,13 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     } else {
       outs = g.make(op.kind(), op.by_position(ins), graph::out_types(update, op), op.attributes);
     }
-    for (size_t j = 0; j < op.outs.size(); ++j) now[static_cast<size_t>(op.outs[j])] = outs[j];
+    for (size_t j = 0; j < op.outs.size(); ++j) {
+      const auto out = static_cast<size_t>(op.outs[j]);
+      now[out] = outs[j];
+      if (whole < 0) continue;
+      const Bucket& b = buckets.list[static_cast<size_t>(whole)];
+      if (g.shape(outs[j]) == buckets.states[b.members[0].weight].type.shape) weight_of[out] = whole;
+    }
   }
   return g;
 }

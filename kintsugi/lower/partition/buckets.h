@@ -60,6 +60,9 @@ struct Uses {
   bool shared(graph::StateId weight) const { return layers.contains(weight) && layers.at(weight).size() > 1; }
 };
 
+// Whether a state has an element for each block of its weight (tensor/state_blocks.h).
+bool in_state_blocks(const graph::State& state);
+
 Buckets make_buckets(const graph::StateTable& states, const Uses& uses, const plan::Plan& plan);
 
 // The update on buckets: applies an operation on states of parameters once per bucket.

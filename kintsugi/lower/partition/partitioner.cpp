@@ -92,7 +92,31 @@ void Partitioner::take(const Op& op) {
   throw base::InternalError("partition", "{} is not computed", op.kind());
 }
 
+// A weight's dims in a bucket of its own: as the bucket, if flat is whole, and so are the gaps after the weight zero.
+void Partitioner::convert_bucket(const Op& op, BodyId body) {
+  const auto index = static_cast<int>(op.attributes.integer("bucket"));
+  const Bucket& bucket = storage_.bucket(index);
+  const Value& from = value(op.ins[0]);
+  Value& to = value(op.outs[0]);
+  const Layout whole = bucket.flat_layout({});
+  if (from.type.shape.has(kFlat)) {
+    const BufferId b = need(op.ins[0], whole, op, body);
+    const int64_t shift = bucket.members[0].first * tensor::size_of(to.type.dtype);
+    to.pieces = {
+        {emit_.view(b, to.name, to.type, bucket.layout, shift), bucket.layout, kNoBody, emit_.stage(body), body}};
+    return;
+  }
+  const BufferId b = need(op.ins[0], bucket.layout, op, body);
+  const BufferId made = storage_.block_of(index, to.type.dtype, whole, ".u");
+  if (const std::vector<BufferId> gaps = storage_.gaps(made, index); !gaps.empty())
+    emit_.compute(site(op, body), emit_.row("fill"), {{"value", 0.0}}, {}, gaps);
+  const int64_t shift = bucket.members[0].first * tensor::size_of(to.type.dtype);
+  emit_.replace(site(op, body), b, emit_.view(made, from.name, from.type, bucket.layout, shift));
+  to.pieces = {{made, whole, kNoBody, emit_.stage(body), body}};
+}
+
 void Partitioner::compute(const Op& op, BodyId body) {
+  if (op.row->bucket) return convert_bucket(op, body);
   Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}, .absent = op.absent};
   std::vector<std::optional<Layout>> have;
   o.ins.reserve(op.ins.size());

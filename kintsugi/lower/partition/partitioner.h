@@ -61,6 +61,7 @@ class Partitioner {
   // Operations, in the body of each; partitioner.cpp.
   void take(const graph::Op& op);
   void compute(const graph::Op& op, BodyId body);
+  void convert_bucket(const graph::Op& op, BodyId body);
   void compute_in_steps(const graph::Op& op, const Choice& choice, BodyId body);
   tensor::Attributes local_attributes(const graph::Op& op, const Splits& splits) const;
   void clear_padding(const graph::Op& op, BufferId b, BodyId body);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/tensor/state_blocks.h"
 
 namespace kintsugi::lower {
 
@@ -77,7 +78,7 @@ void Storage::add_info(StateId id, BufferId buffer, const Place* place, int stag
     const Bucket& b = bucket(place->bucket);
     info.layout = b.layout;
     info.in_bucket = true;
-    info.first = b.members[place->member].first;
+    info.first = b.members[place->member].first / (in_state_blocks(s) ? tensor::kStateBlock : 1);
   }
   emit_.program().states.push_back(std::move(info));
 }
