@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/auto_layout.h"
+#include "app/find_rate.h"
 #include "app/planned_step.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
@@ -50,6 +51,7 @@ std::string start_in_words(train::Resume resume) {
 void train_run(RunOptions options, const TrainRunOptions& train_options) {
   config::Resolved config =
       before_ranks_meet([&] { return read_with_layout(options, train_options.layout == kFastestLayout); });
+  if (train_options.find_rate) return find_learning_rate(options, std::move(config), train_options.picture);
   const train::PlanStep plan = before_ranks_meet([&] { return plan_step(config.settings); });
   train::TrainOptions train = {.config = std::move(config),
                                .resume = train_options.resume,
@@ -111,6 +113,10 @@ void add_train(Command& kintsugi) {
       .show_default();
   verb.integer("--stop-at", o->stop_at, range_of("train.steps"),
                "Stop after this step as at a time limit: evaluate and save; --resume continues");
+  const Option find = verb.flag("--find-learning-rate", o->find_rate,
+                                "Instead of training: 100 steps with learning rates from 1e-7 to 10, their losses as a "
+                                "table and a picture");
+  verb.text("--picture", o->picture, "The SVG that --find-learning-rate writes").needs(find).show_default();
   verb.run([options, o, resumed] {
     RunOptions read = *options;
     if (!resumed->empty()) {

@@ -13,7 +13,9 @@ inline constexpr std::string_view kFastestLayout = "auto";  // --layout
 struct TrainRunOptions {
   train::Resume resume = train::Resume::no;
   std::string layout = "given";
-  int64_t stop_at = 0;  // --stop-at; 0: not given
+  int64_t stop_at = 0;                         // --stop-at; 0: not given
+  bool find_rate = false;                      // --find-learning-rate
+  std::string picture = "learning_rates.svg";  // of it
 };
 
 void train_run(RunOptions options, const TrainRunOptions& train_options);

@@ -342,14 +342,18 @@ std::vector<Key> train_keys() {
       train<&Train::warmup_steps>(
           {"warmup_steps", Integer{0, kMany}, held, "a hundredth of steps, or of decay_steps if that is smaller",
            "steps of linear warm-up from 0", "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
-      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt", "step"}}, fixed, "",
-                            "learning rate schedule after warm-up", "schedule lr_decay_style scheduler lr_scheduler"}),
+      train<&Train::decay>(
+          {"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt", "step", "one_cycle", "wsd"}}, fixed, "",
+           "learning rate schedule after warm-up", "schedule lr_decay_style scheduler lr_scheduler"}),
       train<&Train::decay_steps>({"decay_steps", Integer{0, kMany}, kept, "steps",
                                   "step at which the decay ends; kept when a run resumes", "lr_decay_iters"}),
       train<&Train::decay_every>({"decay_every", Integer{0, kMany}, fixed, "",
                                   "steps between decays, with decay \"step\"", "step_size lr_step_size"}),
       train<&Train::decay_factor>(
           {"decay_factor", kPositive, fixed, "", "factor of each decay, with decay \"step\"", "gamma lr_gamma"}),
+      train<&Train::cooldown_steps>({"cooldown_steps", Integer{0, kMany}, kept, "a fifth of decay_steps",
+                                     "steps of the final decay, with decay \"wsd\"",
+                                     "wsd_decay_steps lr_wsd_decay_iters num_decay_steps"}),
       train<&Train::label_smoothing>({"label_smoothing", kFraction, fixed, "",
                                       "label smoothing: fraction of a label's weight spread over all classes",
                                       "smoothing"}),
@@ -363,9 +367,30 @@ std::vector<Key> train_keys() {
           {"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments", "beta beta1 beta2 adam_betas"}),
       train<&Train::epsilon>(
           {"epsilon", kPositive, fixed, "", "epsilon in the denominator of the update", "eps adam_eps"}),
-      train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd and nesterov", "sgd_momentum"}),
+      train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd, nesterov and lars", "sgd_momentum"}),
+      train<&Train::rho>({"rho", kFraction, fixed, "", "adadelta: decay of the two moving averages", "adadelta_rho"}),
+      train<&Train::trust_coefficient>(
+          {"trust_coefficient", kPositive, fixed, "", "lars: trust coefficient", "trust_coef eeta lars_eta"}),
+      train<&Train::muon_momentum>({"muon_momentum", kFraction, fixed, "", "muon: momentum of matrices", "muon_beta"}),
+      train<&Train::muon_scale>({"muon_scale", OneOf{{"rms", "shape"}}, fixed, "",
+                                 "muon: scale updates by 0.2 sqrt(max(inputs, outputs)), which suits learning rates of "
+                                 "adamw, or by sqrt(max(1, outputs / inputs))",
+                                 "adjust_lr_fn muon_scale_mode"}),
+      train<&Train::factor_decay>({"factor_decay", kPositive, fixed, "",
+                                   "adafactor: second moments of step t decay by 1 - t^-factor_decay",
+                                   "beta2_decay decay_rate"}),
+      train<&Train::factor_clip>({"factor_clip", kPositive, fixed, "",
+                                  "adafactor: clip the root mean square of a weight's update to this value",
+                                  "clip_threshold clipping_threshold"}),
       train<&Train::weight_decay>(
           {"weight_decay", kNotNegative, fixed, "", "decoupled weight decay; not applied to norms and biases", "wd"}),
+      train<&Train::rates>({"rates", Texts{"a list of name patterns with factors, as \"embedding 0.1\""}, fixed, "",
+                            "learning rate factors: names of weights, or prefixes that end at a dot; * matches any "
+                            "text; the first match applies",
+                            "lr_mult param_groups layerwise_lr"}),
+      train<&Train::ema_decay>({"ema_decay", kFraction, fixed, "",
+                                "decay of a moving average of the weights, used for validation; 0: none",
+                                "ema model_ema ema_rate"}),
       train<&Train::clip>({"clip", kNotNegative, fixed, "",
                            "clip the global gradient norm to this value; 0: no clipping",
                            "grad_clip clip_grad max_grad_norm gradient_clipping"}),

@@ -199,7 +199,12 @@ void check_schedule(Resolved& given) {
   if (t.label_smoothing > 0.0 && (on == Device::cuda || on == Device::emulated))
     throw base::UserError("config", "{}{}: labels are smoothed on the processor alone; set parallel.device = \"cpu\"",
                           place(given, {"parallel.device", "train.label_smoothing"}), given.say("parallel.device"));
-  const bool ends = t.decay == "cosine" || t.decay == "linear";
+  const bool ends = t.decay == "cosine" || t.decay == "linear" || t.decay == "one_cycle" || t.decay == "wsd";
+  if (t.decay == "wsd" && t.cooldown_steps > t.decay_steps - std::max<int64_t>(t.warmup_steps, 0))
+    throw base::UserError("config", "{}{} is more than the {} that {} leaves after the warm-up",
+                          place(given, {"train.cooldown_steps", "train.decay_steps"}),
+                          given.say("train.cooldown_steps"), t.decay_steps - std::max<int64_t>(t.warmup_steps, 0),
+                          given.say("train.decay_steps"));
   if (t.warmup_steps > t.steps)
     given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its maximum",
                                          place(given, {"train.warmup_steps", "train.steps"}),
@@ -216,6 +221,8 @@ void derive_pace(Given& given) {
   constexpr std::string_view kNoData = "there is no data.validation";
   Settings& s = given.settings;
   Train& t = s.train;
+  if (t.decay == "one_cycle" && t.warmup_steps < 0)
+    store<int64_t>(given, "train.warmup_steps", t.warmup_steps, t.decay_steps * 3 / 10, "3 tenths of decay_steps");
   derive<int64_t>(given, "train.warmup_steps", t.warmup_steps, -1, std::min(t.steps, t.decay_steps) / 100);
   if (s.data.validation.empty()) {
     if (t.evaluate_every < 0) store<int64_t>(given, "train.evaluate_every", t.evaluate_every, 0, kNoData);
@@ -295,6 +302,25 @@ void check_samples(const Given& given) {
   if (s.train.prompts.size() > kMostPrompts)
     throw base::UserError("config", "{}train.prompts has {} texts; there may be {}", place(given, {"train.prompts"}),
                           s.train.prompts.size(), kMostPrompts);
+}
+
+// Moving averages stay in memory, and devices have kernels for some optimizers only.
+void check_optimizer(const Given& given) {
+  const Settings& s = given.settings;
+  if (s.train.ema_decay > 0 && offloaded(s.parallel).optimizer)
+    throw base::UserError("config", "{}{}: validation reads averages, which {} would store in a file; leave one out",
+                          place(given, {"train.ema_decay", "parallel.offload"}), given.say("train.ema_decay"),
+                          given.say("parallel.offload"));
+  const Device on = device(s.parallel);
+  if (on != Device::cuda && on != Device::emulated) return;
+  if (s.train.ema_decay > 0)
+    throw base::UserError("config", "{}{}: averages are computed on the processor; set parallel.device = \"cpu\"",
+                          place(given, {"train.ema_decay", "parallel.device"}), given.say("train.ema_decay"));
+  if (s.train.optimizer != "adamw" && s.train.optimizer != "sgd")
+    throw base::UserError("config",
+                          "{}{} is computed on the processor; set parallel.device = \"cpu\", or use \"adamw\" or "
+                          "\"sgd\"",
+                          place(given, {"train.optimizer", "parallel.device"}), given.say("train.optimizer"));
 }
 
 // Warns of keys that only other optimizers use.
@@ -386,6 +412,7 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "data.crop_padding", images, "model.family");
   warn_if_idle(given, "data.flip", images, "model.family");
   warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
+  warn_if_idle(given, "train.cooldown_steps", s.train.decay == "wsd", "train.decay");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
   warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
@@ -410,9 +437,14 @@ Given fill_derived(Given given, int64_t cores) {
   derive_lengths(given);
   derive_parallel(given, cores);
   derive_micro_batch(given);
+  if (s.train.decay == "one_cycle" && s.train.min_learning_rate < 0)
+    store(given, "train.min_learning_rate", s.train.min_learning_rate, s.train.learning_rate / 250'000,
+          "a 250,000th of learning_rate");
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0,
          s.train.decay == "step" ? 0.0 : s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
+  derive<int64_t>(given, "train.cooldown_steps", s.train.cooldown_steps, 0,
+                  std::max<int64_t>(s.train.decay_steps / 5, 1));
   if (learns_conversations(s.data))
     derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
   if (s.lora.rank > 0) derive(given, "lora.alpha", s.lora.alpha, 0.0, 2.0 * static_cast<double>(s.lora.rank));
@@ -431,6 +463,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_gradient_dtype(resolved);
   check_experts(resolved);
   check_schedule(resolved);
+  check_optimizer(resolved);
   check_conversations(resolved);
   check_samples(resolved);
   warn_of_idle_keys(resolved);

@@ -225,6 +225,34 @@ TEST(Resolve, Pace) {
   EXPECT_TRUE(given.warnings.empty());
 }
 
+TEST(Resolve, SchedulesWithTheirOwnPace) {
+  const Resolved cycle = resolved("[train]\nsteps = 1000\nlearning_rate = 0.5\ndecay = \"one_cycle\"\n");
+  EXPECT_EQ(cycle.settings.train.warmup_steps, 300);
+  EXPECT_EQ(cycle.origin("train.warmup_steps").text(), "derived: 3 tenths of decay_steps");
+  EXPECT_EQ(cycle.settings.train.min_learning_rate, 2e-6);
+  EXPECT_EQ(cycle.origin("train.min_learning_rate").text(), "derived: a 250,000th of learning_rate");
+  const Resolved stable = resolved("[train]\nsteps = 1000\ndecay = \"wsd\"\n");
+  EXPECT_EQ(stable.settings.train.cooldown_steps, 200);
+  EXPECT_EQ(
+      error_of([] { resolved("[train]\nsteps = 100\nwarmup_steps = 50\ndecay = \"wsd\"\ncooldown_steps = 60\n"); }),
+      "[config] run.toml:5: train.cooldown_steps = 60 is more than the 50 that train.decay_steps = 100 leaves after "
+      "the warm-up");
+  EXPECT_EQ(resolved("[train]\ncooldown_steps = 60\n").warnings,
+            Lines{"run.toml:2: train.cooldown_steps = 60 has no effect with train.decay = \"cosine\" (default)"});
+}
+
+TEST(Resolve, AveragesStayInMemory) {
+  EXPECT_EQ(error_of([] { resolved("[train]\nema_decay = 0.9\n[parallel]\noffload = \"all\"\n"); }),
+            "[config] run.toml:4: train.ema_decay = 0.9: validation reads averages, which parallel.offload = \"all\" "
+            "would store in a file; leave one out");
+}
+
+TEST(Resolve, DevicesHaveSomeOptimizersOnly) {
+  EXPECT_EQ(error_of([] { resolved("[train]\nema_decay = 0.9\n[parallel]\ndevice = \"emulated\"\n"); }),
+            "[config] run.toml:4: train.ema_decay = 0.9: averages are computed on the processor; set parallel.device = "
+            "\"cpu\"");
+}
+
 TEST(Resolve, GradientsAreAtMostAsNarrowAsTheComputation) {
   const auto trained = [](const std::string& dtype) {
     return resolved("[train]\ndtype = \"" + dtype + "\"\ngradient_dtype = \"bf16\"\n");

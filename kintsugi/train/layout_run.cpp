@@ -100,7 +100,7 @@ std::map<std::string, std::vector<double>> LayoutRun::whole_states(
       const auto size = static_cast<size_t>(s.whole.shape.elements());
       whole.values.resize(size, std::numeric_limits<double>::quiet_NaN());
       whole.held.resize(size, false);
-      tensor::dispatch(p.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+      const auto take = [&]<typename T>(T) {
         run::look_at_runs(executor(rank), s, [&](const program::Run& run, const std::byte* data) {
           const T* x = reinterpret_cast<const T*>(data);
           for (int64_t i = 0; i < run.count; ++i) {
@@ -113,7 +113,9 @@ std::map<std::string, std::vector<double>> LayoutRun::whole_states(
             whole.held[at] = true;
           }
         });
-      });
+      };
+      const tensor::DType dtype = p.buffer(s.buffer).type.dtype;
+      dtype == tensor::DType::u8 ? take(uint8_t{}) : tensor::dispatch(dtype, take);
     }
   }
   std::map<std::string, std::vector<double>> all;

@@ -6,6 +6,12 @@
 
 namespace kintsugi::train {
 
+namespace {
+
+constexpr double kOneCycleStart = 25.0;  // the peak over the first learning rate
+
+}  // namespace
+
 double learning_rate(const config::Train& t, int64_t step) {
   double scale = 1.0;
   if (t.scale_learning_rate != "none") scale = static_cast<double>(t.global_batch) / static_cast<double>(t.base_batch);
@@ -13,6 +19,11 @@ double learning_rate(const config::Train& t, int64_t step) {
   const double peak = scale * t.learning_rate, least = scale * t.min_learning_rate;
 
   const int64_t warmup = std::max<int64_t>(t.warmup_steps, 0);  // -1 if nothing was resolved
+  const auto cosine = [](double done) { return 0.5 * (1.0 + std::cos(std::numbers::pi * done)); };  // from 1 to 0
+  if (step < warmup && t.decay == "one_cycle") {
+    const double first = peak / kOneCycleStart;
+    return peak + cosine(static_cast<double>(step) / static_cast<double>(warmup)) * (first - peak);
+  }
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
   if (t.decay == "constant") return peak;
   if (t.decay == "step")
@@ -22,8 +33,10 @@ double learning_rate(const config::Train& t, int64_t step) {
     return std::max(least, peak * std::sqrt(origin / std::max(origin, static_cast<double>(step + 1))));
   }
   if (step >= t.decay_steps) return least;
-  const double done = static_cast<double>(step - warmup) / static_cast<double>(t.decay_steps - warmup);
-  const double share = t.decay == "linear" ? 1.0 - done : 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+  const int64_t begin = t.decay == "wsd" ? std::max(warmup, t.decay_steps - t.cooldown_steps) : warmup;
+  if (step < begin) return peak;
+  const double done = static_cast<double>(step - begin) / static_cast<double>(t.decay_steps - begin);
+  const double share = t.decay == "linear" || t.decay == "wsd" ? 1.0 - done : cosine(done);
   return least + share * (peak - least);
 }
 

@@ -45,6 +45,28 @@ TEST(LearningRate, GrowsWithTheBatch) {
   EXPECT_NEAR(learning_rate(t, 200), 2e-3, 1e-12);
 }
 
+TEST(LearningRate, OneCycle) {
+  config::Train t = settings("one_cycle");
+  t.min_learning_rate = 4e-9;
+  t.warmup_steps = 600;
+  EXPECT_NEAR(learning_rate(t, 0), 1e-3 / 25, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 300), 0.5 * (1e-3 / 25 + 1e-3), 1e-12);
+  EXPECT_NEAR(learning_rate(t, 600), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 1300), 0.5 * (1e-3 + 4e-9), 1e-12);
+  EXPECT_NEAR(learning_rate(t, 2000), 4e-9, 1e-15);
+}
+
+TEST(LearningRate, WarmUpStableDecay) {
+  config::Train t = settings("wsd");
+  t.cooldown_steps = 400;
+  EXPECT_NEAR(learning_rate(t, 99), 1e-3 * 100 / 101, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 100), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 1600), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 1800), 0.5 * (1e-3 + 1e-4), 1e-12);
+  EXPECT_NEAR(learning_rate(t, 2000), 1e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 9999), 1e-4, 1e-12);
+}
+
 TEST(LearningRate, Steps) {
   config::Train t = settings("step");
   t.decay_every = 1000;
