@@ -177,7 +177,7 @@ std::optional<std::string> next_line(comm::Communicator& all, bool terminal) {
 }
 
 void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   const ChatTemplate* chat = nullptr;
   std::optional<models::Graphs> graphs;
   const int64_t most = model.settings().model.context, context = o.context > 0 ? o.context : most;

@@ -76,7 +76,7 @@ void print_classes(const ClassifyOptions& o, const images::ImageSet& set, std::s
 
 void classify_on_rank(const ClassifyOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   std::shared_ptr<const images::ImageSet> set;
   comm::together(model.all(), [&] { set = open_set(o, model.settings().model); });
   std::string fingerprints;

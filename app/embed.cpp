@@ -103,7 +103,7 @@ std::string csv_of_vectors(std::span<const float> values, size_t columns) {
 }
 
 void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   EncodedTexts texts;
   comm::together(model.all(), [&] { texts = encode_texts(o, model); });
   comm::require_same(model.all(), "embed", "texts", digest_of_texts(texts));

@@ -194,7 +194,7 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   Sources sources;
   int64_t batch = 0;
   models::Graphs graphs;

@@ -67,7 +67,7 @@ void print_result(const evaluate::CheckpointModel& model, const Questions& q, co
 
 void evaluate_task_on_rank(const EvaluateTasks& o, const config::Parallel& layout, comm::World& world,
                            Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   Questions q;
   comm::together(model.all(), [&] { q = read_questions(o, model); });
   comm::require_same(model.all(), "evaluate", "task", digest_of(q));

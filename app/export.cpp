@@ -53,6 +53,7 @@ void add_export(Command& kintsugi) {
       .type_name("SIZE");
   verb.flag("--allow-not-finite", options->allow_not_finite,
             "Allow NaN and infinite weights, including those that overflow --dtype");
+  verb.flag("--average", options->average, "Export the moving average of the weights (train.ema_decay)");
   verb.flag("--merge", options->merge, "Merge LoRA adapters into the weights and write the whole model");
   verb.run([options] {
     require_one_process("export");

@@ -196,7 +196,7 @@ void note_dropped(const GenerateOptions& o, const evaluate::CheckpointModel& mod
 
 void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   std::vector<Prompt> prompts;
   models::Graphs graphs;
   evaluate::SampleOptions sample = o.sample;

@@ -25,6 +25,7 @@ std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   auto options = std::make_shared<ModelOptions>();
   verb.text("model", options->model, "The folder of a checkpoint, or of a run (its newest checkpoint)");
   verb.flag("--best", options->best, "For a run folder: the checkpoint with the best validation loss");
+  verb.flag("--average", options->average, "Use the moving average of the weights (train.ema_decay)");
   const auto first = [options](const char* key, int64_t n) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
@@ -81,9 +82,9 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
   settings.train.folder.clear();  // ranks over MPI write no progress files there
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
   try {
-    require_same_start(
-        worlds, verb,
-        fmt::format("{} {}\n--set {}\n--dtype {}", verb, options.model, fmt::join(options.sets, " "), options.dtype));
+    require_same_start(worlds, verb,
+                       fmt::format("{} {}\n--set {}\n--dtype {}{}", verb, options.model, fmt::join(options.sets, " "),
+                                   options.dtype, options.average ? "\n--average" : ""));
     train::require_ranks(*worlds[0], settings, verb);
     comm::run_ranks(worlds, [&](comm::World& world) { f(settings.parallel, world); });
   } catch (const std::exception& e) {

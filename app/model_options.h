@@ -18,6 +18,7 @@ struct ModelOptions {
   std::string model;
   bool best = false;              // of a run's folder, the checkpoint with the best validation loss
   std::vector<std::string> sets;  // "parallel.key=value"
+  bool average = false;           // the moving averages of the weights instead of the weights
   std::string dtype;              // of weights and computation; empty: that of training
 };
 

@@ -108,7 +108,7 @@ class EndAtSignal {
 };
 
 void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   models::Graphs graphs;
   const int64_t context = o.context > 0 ? o.context : model.settings().model.context;
   comm::together(model.all(), [&] {

@@ -25,8 +25,8 @@ void print_at_once(std::string_view text);
 // Prints what a model wrote, or a user: printable() where stdout is a terminal, every byte of it elsewhere.
 void print_model_text(std::string_view text);
 
-// Print on stdout or stderr, printable(); file paths also without line breaks. UserError "[output] ..." if stdout cannot
-// be written; what is buffered fails in require_printed().
+// Print on stdout or stderr, printable(); file paths also without line breaks. UserError "[output] ..." if stdout
+// cannot be written; what is buffered fails in require_printed().
 void write_text(std::FILE* to, std::string_view text);
 
 template <typename T>

@@ -11,18 +11,20 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/make_executor.h"
+#include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/text/declared_tokens.h"
 
 namespace kintsugi::evaluate {
 
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
-                                 const std::string& dtype)
+                                 const std::string& dtype, bool averages)
     : world_(world),
       all_(comm::group_of_all(world)),
       saved_(exchange::open_model(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
+    if (averages) saved_.weights = exchange::with_averages(std::move(saved_.weights));
     settings_ = settings_now(saved_.settings(), layout, dtype);
     kernels_ = compile::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())

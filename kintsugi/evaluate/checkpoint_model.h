@@ -23,9 +23,10 @@ namespace kintsugi::evaluate {
 class CheckpointModel {
  public:
   // `path` is a checkpoint folder, a run folder, whose newest complete checkpoint is loaded, or a Hugging Face folder.
-  // `dtype` is the type of weights and computation; empty: as in training.
+  // `dtype` is the type of weights and computation; empty: as in training. `averages`: with the moving averages of the
+  // weights instead of the weights; throws UserError if it holds none.
   CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
-                  const std::string& dtype = {});
+                  const std::string& dtype = {}, bool averages = false);
 
   // Returns an executor of this rank's stage for graphs over the checkpoint's weights, with this rank's shards loaded.
   // Throws UserError if the plan does not fit the model.

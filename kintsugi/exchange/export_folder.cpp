@@ -14,6 +14,7 @@
 #include "kintsugi/checkpoint/safetensors.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/exchange/adapters.h"
+#include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/exchange/export_tokenizer.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/not_finite.h"
@@ -171,6 +172,7 @@ Exported export_adapter(const SavedModel& saved, const config::Settings& setting
 Exported export_folder(const ExportOptions& options) {
   const auto self = comm::self_communicator();
   SavedModel saved = open_model(options.model, *self);
+  if (options.average) saved.weights = with_averages(std::move(saved.weights));
   const config::Settings settings = saved.settings();
   const bool adapted = settings.lora.rank > 0;
   if (options.merge && !adapted)

@@ -17,6 +17,7 @@ struct ExportOptions {
   std::optional<tensor::DType> dtype;  // floating type; default: each weight's stored type
   int64_t shard_bytes = 5'000'000'000;
   bool allow_not_finite = false;  // accept weights that are NaN or infinity, also in `dtype`
+  bool average = false;           // the moving averages of the weights instead of the weights
   bool merge = false;             // merge adapters into the weights and write the full model
 };
 
