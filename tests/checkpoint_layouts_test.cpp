@@ -206,6 +206,35 @@ TEST(CheckpointLayouts, SavedByOneRank) {
   from_one_to_all("gpt", "fp32", "data=1", 1e-6);
 }
 
+// States that share no bucket with others, that have other dims than their weight, and averages.
+TEST(CheckpointLayouts, StatesOfEveryOptimizer) {
+  for (const std::string optimizer : {"lamb", "lars", "muon", "adafactor", "adadelta", "adamw", "adamw8"}) {
+    SCOPED_TRACE(optimizer);
+    const auto settings = [&](const std::string& layout) {
+      config::Settings s = model_of("llama", "fp64", layout);
+      s.train.optimizer = optimizer;
+      s.train.ema_decay = optimizer == "adamw" ? 0.9 : 0.0;
+      return s;
+    };
+    ScratchFolder scratch;
+    const bool splits = optimizer != "adamw8";  // weights
+    Ranks source(settings(splits ? "data=2 tensor=2 zero=1" : "data=2 zero=1"));
+    for (int64_t i = 0; i < 2; ++i) source.step(i);
+    source.save(scratch.path(), 2);
+    const Numbers saved = source.states();
+    source.step(2);
+    const double next = source.step(3);
+    for (const std::string layout : {"data=1", "data=4 zero=3", splits ? "tensor=2" : "data=3 zero=1"}) {
+      Ranks other(settings(layout));
+      other.step(7);
+      EXPECT_EQ(other.load(scratch.path()), other.nothing()) << layout;
+      EXPECT_EQ(different(other.states(), saved), "") << layout;
+      other.step(2);
+      EXPECT_NEAR(other.step(3), next, 1e-9 * next) << layout;
+    }
+  }
+}
+
 TEST(CheckpointLayouts, EachElementIsWrittenOnceAndEachRankWritesAsMuch) {
   for (const std::string& layout : layouts()) {
     ScratchFolder scratch;

@@ -14,7 +14,7 @@
 namespace kintsugi::tests::optimizers_test {
 namespace {
 
-constexpr double kRate = 0.01, kDecay = 0.1, kBeta1 = 0.8, kBeta2 = 0.9, kEpsilon = 1e-6, kMomentum = 0.7;
+constexpr double kRate = 0.01, kDecay = 0.1, kBeta1 = 0.8, kBeta2 = 0.9, kEpsilon = 1e-6, kMomentum = 0.7, kRho = 0.85;
 
 // An element, and its optimizer state.
 struct Element {
@@ -57,7 +57,16 @@ Rule rule_of(std::string_view name) {
       e.v = kMomentum * e.v - kRate * gradient;
       e.w += kMomentum * e.v - kRate * gradient;
     };
-  throw base::InternalError("test", "no rule of {}", name);
+  // Zeiler 2012, algorithm 1, with L2 decay and the learning rate as factor.
+  if (name == "adadelta")
+    return [](Element& e, double g, double decay, int) {
+      const double gradient = g + decay * e.w;
+      e.v = kRho * e.v + (1 - kRho) * gradient * gradient;
+      const double step = std::sqrt(e.m + kEpsilon) / std::sqrt(e.v + kEpsilon) * gradient;
+      e.m = kRho * e.m + (1 - kRho) * step * step;
+      e.w -= kRate * step;
+    };
+  return nullptr;  // tests/whole_optimizers_test.cpp has those that are not elementwise
 }
 
 }  // namespace
@@ -65,6 +74,9 @@ Rule rule_of(std::string_view name) {
 TEST(Optimizers, FollowTheirPublishedRules) {
   for (const models::Optimizer& optimizer : models::optimizers()) {
     SCOPED_TRACE(optimizer.config.name);
+    const Rule rule = rule_of(optimizer.config.name);
+    EXPECT_EQ(rule == nullptr, !optimizer.then.empty() || optimizer.config.name == "lars");
+    if (!rule) continue;
     config::Settings s = small_model("llama", "fp64");
     s.train.optimizer = optimizer.config.name;
     s.train.betas = {kBeta1, kBeta2};
@@ -72,7 +84,7 @@ TEST(Optimizers, FollowTheirPublishedRules) {
     s.train.momentum = kMomentum;
     s.train.weight_decay = kDecay;
     s.train.clip = 0;
-    const Rule rule = rule_of(optimizer.config.name);
+    s.train.rho = kRho;
     Machine machine(s);
     std::map<std::string, std::vector<Element>> twin;
     std::map<std::string, bool> decays;

@@ -45,6 +45,13 @@ class RowTrials {
       const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
       for (const auto* g : {&training.micro, &training.update, &generation.prefill, &generation.decode}) add(**g);
     }
+    for (const char* optimizer : {"adadelta", "lamb", "lars", "muon", "adafactor"}) {
+      config::Settings s = small_model("llama", "fp64");
+      s.model.layers = 1;
+      s.train.optimizer = optimizer;
+      s.train.ema_decay = 0.9;
+      add(*models::build_training(s).update);
+    }
     add_others();
   }
 
