@@ -138,9 +138,9 @@ class AllWritten {
 
 constexpr int64_t kMostSlots = 32, kRows = 64;  // texts at the same time, tokens that a pass takes
 
-// One text by passes that take one position; several in slots, where the device has them.
-bool uses_slots(const std::vector<Prompt>& prompts, const evaluate::CheckpointModel& model) {
-  return prompts.size() > 1 && model.has_slots();
+// One text by passes that take one position; several in slots.
+bool uses_slots(const std::vector<Prompt>& prompts) {
+  return prompts.size() > 1;
 }
 
 // Caches of the prompts and what continues them, of at most as many positions as the model has, or --context.
@@ -158,7 +158,7 @@ models::Graphs graphs_of(const GenerateOptions& o, const evaluate::CheckpointMod
   }
   const int64_t needed = static_cast<int64_t>(longest) + o.length;
   const int64_t cache = std::min(most, (needed + kStep - 1) / kStep * kStep);
-  if (uses_slots(prompts, model))
+  if (uses_slots(prompts))
     return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, cache);
   const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
   return models::build_generation(s, std::ssize(prompts), bucket, cache);
@@ -226,7 +226,7 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
     if (StopSignals::count != 0 || !written) return StopSignals::count == 0;
     return written->add(text, id);
   };
-  if (o.length > 0 && uses_slots(prompts, model)) {
+  if (o.length > 0 && uses_slots(prompts)) {
     evaluate::Slots slots(*executor, &model.all());
     evaluate::continue_in_slots(slots, &model.all(), ids, sample, next);
   } else if (o.length > 0) {

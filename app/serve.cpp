@@ -115,11 +115,6 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
     if (!model.tokenizer())
       throw base::UserError("serve", "\"{}\" has no tokenizer, which is needed to decode text",
                             model.folder().string());
-    if (!model.has_slots())
-      throw base::UserError("serve",
-                            "parallel.device = \"{}\": devices do not yet serve several texts at the same time; serve "
-                            "on the processor, --set parallel.device=cpu",
-                            model.settings().parallel.device);
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} exceeds the model's {} positions", context,
                             model.settings().model.context);

@@ -79,8 +79,8 @@ struct Texts {
     return made;
   }
 
-  std::vector<Ids> in_slots(const evaluate::SampleOptions& how) {
-    const auto executor = load(models::build_serving(s, kSlots, kRows, s.model.context));
+  std::vector<Ids> in_slots(const evaluate::SampleOptions& how, int64_t num_slots = kSlots, int64_t rows = kRows) {
+    const auto executor = load(models::build_serving(s, num_slots, rows, s.model.context));
     evaluate::Slots slots(*executor);
     std::vector<Ids> made(prompts.size());
     evaluate::continue_in_slots(slots, nullptr, prompts, how, [&](size_t text, int32_t id) {
@@ -106,6 +106,27 @@ TEST(Serving, TextsInSlotsAreThoseOfTheirPromptsAlone) {
     SCOPED_TRACE(c.family + " " + c.dtype);
     Texts t(c);
     EXPECT_EQ(t.in_slots({.temperature = 0}), t.alone({.temperature = 0}));
+  }
+}
+
+// With eight slots and 40 rows a pass runs the list with the fewest rows that hold its tokens.
+TEST(Serving, PassesOfFewTokensRunListsOfFewRows) {
+  const models::ServingRows few = models::serving_rows(8, 40);
+  EXPECT_EQ(few.decode_one, 1);
+  EXPECT_EQ(few.decode_quarter, 2);
+  EXPECT_EQ(few.decode_half, 4);
+  EXPECT_EQ(few.prefill_quarter, 10);
+  for (const Case& c : std::vector<Case>{{"gpt", "fp64", "reference"}, {"llama", "fp32", "cpu"}}) {
+    SCOPED_TRACE(c.family + " " + c.dtype);
+    Texts t(c);
+    EXPECT_EQ(t.in_slots({.temperature = 0}, 8, 40), t.alone({.temperature = 0}));
+    const auto executor = t.load(models::build_serving(t.s, 8, 40, t.s.model.context));
+    for (const auto& [step, rows] : {std::pair(program::Step::decode_one, 1),
+                                     {program::Step::decode_quarter, 2},
+                                     {program::Step::decode_half, 4},
+                                     {program::Step::decode, 8},
+                                     {program::Step::prefill_quarter, 8}})
+      EXPECT_EQ(executor->output(step, "logits").size("row"), rows);
   }
 }
 

@@ -190,7 +190,9 @@ const json kGreedy = {{"prompt", "Line 1"}, {"max_tokens", 40}, {"temperature", 
 
 TEST_F(Serve, AnswersAsGenerateDoes) {
   const std::string want = trained_->run("generate run --temperature 0 --length 40 --prompt \"Line 1\"").out;
-  for (const std::string layout : {"", "--set parallel.tensor=2", "--set parallel.pipe=2"}) {
+  for (const std::string layout :
+       {"", "--set parallel.tensor=2", "--set parallel.pipe=2", "--set parallel.device=emulated",
+        "--set parallel.device=emulated parallel.tensor=2"}) {
     const Server server(folder(), layout);
     EXPECT_EQ(server.call("GET", "/health").body, "{\"status\":\"ok\"}");
     const Response r = server.complete(kGreedy);

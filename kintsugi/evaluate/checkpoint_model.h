@@ -32,9 +32,6 @@ class CheckpointModel {
   // Throws UserError if the plan does not fit the model.
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs);
 
-  // Whether texts can be generated in slots (evaluate/slots.h), which takes kernels that support a position per row.
-  bool has_slots() const { return kernels_->has("attention_at"); }
-
   comm::Communicator& all() { return *all_; }
   bool leads() const { return all_->rank() == 0; }
   const std::filesystem::path& folder() const { return saved_.folder(); }

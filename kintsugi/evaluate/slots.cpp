@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/models/step.h"
 
 namespace kintsugi::evaluate {
 namespace {
@@ -58,6 +59,12 @@ Slots::Slots(run::Executor& executor, comm::Communicator* all) : executor_(execu
   from_ = static_cast<int>(found - every.begin());
   slots_.resize(static_cast<size_t>(slots));
   chunk_ = static_cast<size_t>(chunk);
+  const models::ServingRows few = models::serving_rows(slots, chunk);
+  for (const auto& [step, rows] :
+       {std::pair(Step::decode_one, few.decode_one), std::pair(Step::decode_quarter, few.decode_quarter),
+        std::pair(Step::decode_half, few.decode_half), std::pair(Step::decode, slots),
+        std::pair(Step::prefill_quarter, few.prefill_quarter), std::pair(Step::prefill, chunk)})
+    if (rows > 0) lists_.push_back({step, static_cast<size_t>(rows)});
 }
 
 const Slots::Slot& Slots::at(int64_t slot) const {
@@ -161,8 +168,10 @@ std::vector<Slots::Found> Slots::step() {
   base::require(!parts.empty(), "slots", "no slot is in use");
   const size_t used = parts.back().row + parts.back().count;
   const bool scores = std::ranges::any_of(parts, [&](const Part& p) { return at(p.slot).scores(); });
-  const Step step = scores ? Step::score : used <= slots_.size() ? Step::decode : Step::prefill;
-  run(step, step == Step::decode ? slots_.size() : chunk_, parts);
+  const RowsOfList list = scores ? RowsOfList{Step::score, chunk_}
+                                 : *std::ranges::find_if(lists_, [&](const auto& l) { return l.rows >= used; });
+  const Step step = list.step;
+  run(step, list.rows, parts);
   std::vector<Found> found = find_tokens(step, parts);
   for (const Part& p : parts) {
     Slot& s = slots_[static_cast<size_t>(p.slot)];

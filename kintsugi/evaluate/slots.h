@@ -68,6 +68,11 @@ class Slots {
     size_t pending() const { return ids.size() - first - cached.size(); }
     bool scores() const { return text.score_prompt && first + cached.size() + 1 < text.prompt.size(); }
   };
+  // A list and the rows of its batch.
+  struct RowsOfList {
+    program::Step step = program::Step::decode;
+    size_t rows = 0;
+  };
   // Consecutive tokens of a slot within a pass.
   struct Part {
     int64_t slot = 0;
@@ -86,7 +91,8 @@ class Slots {
   comm::Communicator* all_;
   int from_ = 0;  // the first rank with the logits
   int64_t capacity_ = 0;
-  size_t chunk_ = 0;  // rows of the lists prefill and score
+  size_t chunk_ = 0;               // rows of the lists prefill and score
+  std::vector<RowsOfList> lists_;  // by rows, without score
   uint64_t order_ = 0;
   int64_t reused_ = 0;
   std::vector<Slot> slots_;

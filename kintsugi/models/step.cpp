@@ -177,8 +177,9 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
   return g;
 }
 
-Graph scoring_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
-  Graph g = empty("evaluate", states);
+Graph scoring_graph(const config::Settings& s, StateTable& states, const std::string& name, int64_t batch,
+                    int64_t sequence) {
+  Graph g = empty(name, states);
   Pass pass = evaluation_pass(s, batch, sequence);
   pass.documents = false;  // a sample is a single text
   Builder b(g, states, s.model, pass, dtype_of(s));
@@ -323,6 +324,9 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
                                      build, operations);
   if (s.train.ema_decay > 0) graphs.evaluate = with_averages(*graphs.evaluate);
   if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
+  if (!s.evaluate.tasks.empty())
+    graphs.tasks =
+        scoring_graph(s, states, "tasks", s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence);
   return graphs;
 }
 
@@ -340,7 +344,7 @@ Graphs build_scoring(const config::Settings& s, int64_t batch, int64_t sequence)
                           s.model.family, s.model.objective);
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
-  graphs.evaluate = scoring_graph(s, *graphs.states, batch, sequence);
+  graphs.evaluate = scoring_graph(s, *graphs.states, "evaluate", batch, sequence);
   return graphs;
 }
 
@@ -365,6 +369,15 @@ Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt
   return graphs;
 }
 
+ServingRows serving_rows(int64_t texts, int64_t rows) {
+  ServingRows few;
+  if (texts > 1) few.decode_one = 1;
+  if (texts / 4 > 1) few.decode_quarter = texts / 4;
+  if (texts / 2 > 1) few.decode_half = texts / 2;
+  if (rows / 4 > texts) few.prefill_quarter = rows / 4;
+  return few;
+}
+
 Graphs build_serving(const config::Settings& s, int64_t texts, int64_t rows, int64_t cache) {
   require_next(s);
   Graphs graphs;
@@ -387,6 +400,13 @@ Graphs build_serving(const config::Settings& s, int64_t texts, int64_t rows, int
   graphs.prefill = build("prefill", Purpose::prefill, rows, false);
   graphs.score = build("score", Purpose::prefill, rows, true);
   graphs.decode = build("decode", Purpose::decode, texts, false);
+  const ServingRows few = serving_rows(texts, rows);
+  if (few.prefill_quarter > 0)
+    graphs.prefill_quarter = build("prefill_quarter", Purpose::prefill, few.prefill_quarter, false);
+  if (few.decode_half > 0) graphs.decode_half = build("decode_half", Purpose::decode, few.decode_half, false);
+  if (few.decode_quarter > 0)
+    graphs.decode_quarter = build("decode_quarter", Purpose::decode, few.decode_quarter, false);
+  if (few.decode_one > 0) graphs.decode_one = build("decode_one", Purpose::decode, few.decode_one, false);
   return graphs;
 }
 
