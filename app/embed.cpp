@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "app/model_options.h"
 #include "app/npy_file.h"
@@ -27,6 +28,7 @@ struct EmbedOptions {
   std::shared_ptr<ModelOptions> model;
   std::string texts, field, output, pooling = "mean";
   int64_t batch = 8;
+  std::optional<int64_t> layer;
 };
 
 constexpr std::array<std::pair<std::string_view, Pooling>, 3> kPoolings = {
@@ -105,12 +107,21 @@ std::string csv_of_vectors(std::span<const float> values, size_t columns) {
 void embed_on_rank(const EmbedOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   EncodedTexts texts;
+  const int64_t layers = model.settings().model.layers;
+  comm::together(model.all(), [&] {
+    if (o.layer && *o.layer > layers)
+      throw base::UserError("embed", "--layer {} of a model with {} layers", *o.layer, layers);
+  });
   comm::together(model.all(), [&] { texts = encode_texts(o, model); });
   comm::require_same(model.all(), "embed", "texts", digest_of_texts(texts));
-  const std::vector<float> vectors =
-      evaluate::embed_texts(model, texts.ids, {.pooling = pooling_of(o), .batch = o.batch, .progress = [&](int64_t n) {
-                                                 if (model.leads()) progress.count(n, std::ssize(texts.ids), "texts");
-                                               }});
+  const std::vector<float> vectors = evaluate::embed_texts(model, texts.ids,
+                                                           {.pooling = pooling_of(o),
+                                                            .blocks = o.layer && *o.layer < layers ? *o.layer : -1,
+                                                            .batch = o.batch,
+                                                            .progress = [&](int64_t n) {
+                                                              if (model.leads())
+                                                                progress.count(n, std::ssize(texts.ids), "texts");
+                                                            }});
   if (!model.leads()) return;
   warn_of_repeated(model.repeated(), "a batch", progress);
   progress.finish();
@@ -150,6 +161,10 @@ void add_embed(Command& kintsugi) {
   verb.text("--field", o->field, "The JSON field that holds the text");
   verb.text("--output", o->output, "Output file, .npy or .csv");
   verb.text("--pooling", o->pooling, "How to pool the hidden states of a text: mean, last or first").show_default();
+  verb.integer(
+      "--layer", o->layer, {0, 1'000'000},
+      "Take the hidden states after so many layers, 0: of the embedding; the last, after the final norm, if not "
+      "given");
   verb.integer("--batch", o->batch, range_of("train.global_batch"), "Batch size, over all ranks").show_default();
   verb.run([o] {
     find_best("embed", *o->model);

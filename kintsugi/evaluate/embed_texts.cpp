@@ -99,7 +99,7 @@ std::vector<float> embed_texts(CheckpointModel& model, std::span<const std::vect
     while (end < order.size() && lengths[order[end]] <= length) ++end;
     const int64_t batch = even_batch(options.batch, static_cast<int64_t>(end - done), config::data_ranks(s.parallel));
     models::Graphs graphs;
-    comm::together(model.all(), [&] { graphs = models::build_embedding(s, batch, length); });
+    comm::together(model.all(), [&] { graphs = models::build_embedding(s, batch, length, options.blocks); });
     const auto executor = model.load(graphs);
     Embedder embedder(*executor, model.all(), batch, length);
     while (done < end) {

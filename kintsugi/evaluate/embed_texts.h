@@ -15,6 +15,7 @@ enum class Pooling : uint8_t { mean, last, first };
 
 struct EmbeddingOptions {
   Pooling pooling = Pooling::mean;
+  int64_t blocks = -1;                                     // hidden states after that many; -1: after the final norm
   int64_t batch = 8;                                       // texts per batch, across all ranks
   std::function<void(int64_t)> progress = [](int64_t) {};  // called with the number of texts done
 };

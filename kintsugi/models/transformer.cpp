@@ -119,10 +119,12 @@ Trunk transformer(Builder& b) {
   Graph& g = b.graph();
   g.layer = -1;
   ValueId x = embedded(b);
-  for (int64_t i = 0; i < m.layers; ++i) {
+  const int64_t blocks = b.pass().blocks;
+  for (int64_t i = 0; i < (blocks < 0 ? m.layers : blocks); ++i) {
     g.layer = static_cast<int>(i);
     x = block(b, x, "layer" + std::to_string(i) + ".");
   }
+  if (blocks >= 0) return {.x = x};
   g.layer = static_cast<int>(m.layers);
   if (config::norm_place(m) != NormPlace::after) x = b.norm(x, "final_norm");
   const config::Objective objective = config::objective(m);
