@@ -27,6 +27,7 @@ void add_profile(Command& kintsugi);
 void add_report(Command& kintsugi);
 void add_evaluate(Command& kintsugi);
 void add_embed(Command& kintsugi);
+void add_probe(Command& kintsugi);
 void add_classify(Command& kintsugi);
 void add_generate(Command& kintsugi);
 void add_chat(Command& kintsugi);

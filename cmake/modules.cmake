@@ -1,10 +1,11 @@
 # The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
 # `cmake/check_includes.cmake` refuses any other include before the build starts. `app/` is above all of them.
 set(KINTSUGI_MODULES
-  base launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower compile simulate search report
+  base probe launch device tensor mesh config jobs comm graph ops kernels models plan program bind profile lower compile simulate search report
   run text data corpus images samples checkpoint exchange evaluate tasks serve train calibrate sweep)
 
 set(KINTSUGI_MAY_base)
+set(KINTSUGI_MAY_probe base)
 set(KINTSUGI_MAY_launch base)
 set(KINTSUGI_MAY_device base)
 set(KINTSUGI_MAY_tensor base)
@@ -36,6 +37,6 @@ set(KINTSUGI_MAY_exchange base device tensor mesh config comm graph ops kernels 
 set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange)
 set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange evaluate)
 set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower compile run text data images samples checkpoint exchange evaluate)
-set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower compile report run text data images samples checkpoint exchange evaluate)
+set(KINTSUGI_MAY_train base launch device tensor mesh config comm graph ops kernels models plan program profile lower compile report run text data images samples checkpoint exchange evaluate tasks)
 set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower compile simulate report run text data images samples checkpoint exchange evaluate train)
 set(KINTSUGI_MAY_sweep base launch config jobs report)
