@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Loads `kintsugi serve` with good, damaged and oversized requests, and clients that leave or wait, from 8 threads.
+"""Loads `kintsugi serve` with good, damaged and oversized requests, and clients that leave, wait or read slowly, from 8
+threads.
 
     bench/serve/load.py build/app/kintsugi MODEL [--seconds 60]
 
 Every good answer to a prompt must be the same text, damaged requests get 200, 400, 404 or 429, nothing is left running at
-the end, and the server ends at SIGTERM with code 0. Prints counts and the memory of the server before and after.
+the end, the memory of the server stops growing, and it ends at SIGTERM with code 0. Prints counts, the longest time of a
+good answer, and the memory of the server at the beginning, after half of the time and at the end.
 """
 import argparse
 import json
@@ -54,10 +56,27 @@ def parse(answer):
     return int(head[9:12]), body
 
 
+def read_slowly(port, data, seconds):
+    """A small window, and a few bytes at a time; then the connection is closed."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    s.settimeout(5)
+    try:
+        s.connect(("127.0.0.1", port))
+        s.sendall(data)
+        end = time.time() + seconds
+        while time.time() < end and s.recv(16):
+            time.sleep(0.05)
+    except OSError:
+        pass
+    finally:
+        s.close()
+
+
 class Load:
     def __init__(self, port, seconds):
-        self.port, self.end = port, time.time() + seconds
-        self.counts = dict.fromkeys(["good", "refused", "left", "damaged", "large", "garbage", "wrong"], 0)
+        self.port, self.end, self.longest = port, time.time() + seconds, 0.0
+        self.counts = dict.fromkeys(["good", "refused", "left", "slow", "half", "damaged", "large", "garbage", "wrong"], 0)
         self.texts, self.lock = {}, threading.Lock()
 
     def count(self, what):
@@ -65,7 +84,10 @@ class Load:
             self.counts[what] += 1
 
     def good(self, i, body):
+        begun = time.time()
         answer = exchange(self.port, post(body))
+        with self.lock:
+            self.longest = max(self.longest, time.time() - begun)
         status, found = parse(answer) if answer else (0, b"")
         if status != 200:
             return self.count("refused" if status == 429 else "wrong")
@@ -82,6 +104,13 @@ class Load:
                                "logprobs": r.choice([None, 2])}).encode()
             if kind < 0.5:
                 self.good(i, body)
+            elif kind < 0.53:
+                long = {"model": "m", "prompt": "a", "max_tokens": 200, "stream": True, "logprobs": 20, "n": 4}
+                read_slowly(self.port, post(json.dumps(long).encode()), 3 * r.random())
+                self.count("slow")
+            elif kind < 0.56:
+                exchange(self.port, post(body)[:r.randrange(1, 60)], leave_after=3 * r.random())
+                self.count("half")
             elif kind < 0.7:
                 long = {"model": "m", "prompt": "a", "max_tokens": 200, "n": r.randrange(1, 5), "stream": r.random() < 0.5}
                 exchange(self.port, post(json.dumps(long).encode()), leave_after=0.2 * r.random())
@@ -112,12 +141,14 @@ def main():
 
     def memory():
         with open(f"/proc/{server.pid}/status") as status:
-            return re.search(r"VmRSS:\s*(\d+)", status.read()).group(1)
+            return int(re.search(r"VmRSS:\s*(\d+)", status.read()).group(1))
 
     before, load = memory(), Load(port, o.seconds)
     threads = [threading.Thread(target=load.work, args=(i,)) for i in range(8)]
     for thread in threads:
         thread.start()
+    time.sleep(o.seconds / 2)
+    half = memory()
     for thread in threads:
         thread.join()
     time.sleep(3)
@@ -126,8 +157,10 @@ def main():
     after = memory()
     server.terminate()
     code = server.wait(60)
-    print(f"{load.counts}, {running} left running, code {code}, memory {before} kB before, {after} kB after")
-    sys.exit(0 if load.counts["wrong"] == 0 and running == 0 and code == 0 else 1)
+    print(f"{load.counts}, {running} left running, code {code}, longest good answer {load.longest:.1f} s, memory {before} kB "
+          f"at the beginning, {half} kB after half of the time, {after} kB at the end")
+    bounded = after < 1.1 * half + 10_000
+    sys.exit(0 if load.counts["wrong"] == 0 and running == 0 and code == 0 and bounded else 1)
 
 
 if __name__ == "__main__":
