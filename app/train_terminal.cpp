@@ -40,6 +40,17 @@ std::string scaling_part(const train::Metrics& m) {
                      m.scaling->skipped > 0 ? fmt::format(" ({} skipped)", m.scaling->skipped) : "");
 }
 
+// "piqa acc 0.5310, acc_norm 0.5402; sciq acc 0.7410"
+std::string task_line(const std::vector<train::TaskScore>& tasks) {
+  std::string line, before;
+  for (const train::TaskScore& t : tasks) {
+    if (t.task != before) line += fmt::format("{}{}", line.empty() ? "" : "; ", base::one_line(t.task, 40));
+    line += fmt::format("{} {} {}", t.task == before ? "," : "", t.metric, base::format_fixed(t.value, 4));
+    before = t.task;
+  }
+  return line;
+}
+
 // On a terminal the parts that fit; those of least use are left out first.
 LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, bool bar, std::string_view unit) {
   const auto left = static_cast<double>(steps - m.step);
@@ -105,6 +116,10 @@ void TrainTerminal::validating(int64_t done, int64_t samples) {
   between_steps("validation", done, samples, "samples");
 }
 
+void TrainTerminal::scoring(int64_t done, int64_t requests) {
+  between_steps("evaluation tasks", done, requests, "requests");
+}
+
 void TrainTerminal::sampling(int64_t done, int64_t tokens) {
   between_steps("writing texts", done, tokens, "tokens");
 }
@@ -114,8 +129,9 @@ void TrainTerminal::step(const train::Metrics& m, int64_t steps) {
   starting_.reset();
   rate_.add(steady_seconds(), static_cast<double>(m.step));
   parts_ = step_parts(m, steps, rate_, progress_.terminal(), unit_);
-  stays_ = m.validation_loss.has_value() || !m.samples.empty() || m.step == 1 || m.step == steps;
+  stays_ = m.validation_loss.has_value() || !m.tasks.empty() || !m.samples.empty() || m.step == 1 || m.step == steps;
   progress_.update(fit_parts(parts_, columns()), stays_);
+  if (!m.tasks.empty()) progress_.print(task_line(m.tasks));
   for (const train::SampledText& sample : m.samples)
     for (const std::string& line : sample_lines(sample.prompt, sample.text, columns(), kMostSampleLines))
       progress_.print(line);

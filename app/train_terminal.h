@@ -30,6 +30,7 @@ class TrainTerminal : public train::Observer {
   void preparing(std::string_view what) override;
   void begins(std::string_view what) override;
   void validating(int64_t done, int64_t samples) override;
+  void scoring(int64_t done, int64_t requests) override;
   void sampling(int64_t done, int64_t tokens) override;
   void step(const train::Metrics& m, int64_t steps) override;
   void finish();

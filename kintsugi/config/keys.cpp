@@ -72,6 +72,11 @@ Key checkpoint(Row row) {
   return key<&Settings::checkpoint, M>("checkpoint", std::move(row));
 }
 
+template <auto M>
+Key evaluate(Row row) {
+  return key<&Settings::evaluate, M>("evaluate", std::move(row));
+}
+
 std::vector<std::string_view> words(std::span<const std::string_view> list) {
   return {list.begin(), list.end()};
 }
@@ -581,9 +586,25 @@ std::vector<Key> checkpoint_keys() {
   };
 }
 
+std::vector<Key> evaluate_keys() {
+  return {
+      evaluate<&Evaluate::tasks>({"tasks", Texts{"a list of names, as \"piqa\", or of files of tasks"}, free, "",
+                                  "evaluation tasks during training", "eval_tasks tasks_names"}),
+      evaluate<&Evaluate::tasks_folder>({"tasks_folder", Text{"a path"}, free, "",
+                                         "the folder with the published files of the tasks, or with a folder for each",
+                                         "tasks_data"}),
+      evaluate<&Evaluate::tasks_every>(
+          {"tasks_every", Integer{0, kMany}, free, "checkpoint.every, or train.evaluate_every if that is 0",
+           "steps between evaluations of the tasks; 0: at the end only", "eval_tasks_every"}),
+      evaluate<&Evaluate::tasks_documents>({"tasks_documents", Integer{0, kLarge}, free, "",
+                                            "documents of each task, the first ones; 0: all", "eval_limit"}),
+  };
+}
+
 std::vector<Key> list() {
   std::vector<Key> all;
-  for (const auto& section : {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys})
+  for (const auto& section :
+       {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys, evaluate_keys})
     for (Key& key : section()) all.push_back(std::move(key));
   return all;
 }
@@ -600,7 +621,8 @@ const std::vector<Key>& keys() {
 }
 
 const std::vector<std::string_view>& sections() {
-  static const std::vector<std::string_view> kSections = {"model", "data", "train", "lora", "parallel", "checkpoint"};
+  static const std::vector<std::string_view> kSections = {"model",    "data",       "train",   "lora",
+                                                          "parallel", "checkpoint", "evaluate"};
   return kSections;
 }
 
@@ -610,7 +632,8 @@ std::string_view describe_section(std::string_view section) {
   if (section == "train") return "how it learns";
   if (section == "lora") return "low-rank adapters (LoRA), trained instead of the weights";
   if (section == "parallel") return "what it runs on";
-  return "what is saved";
+  if (section == "checkpoint") return "what is saved";
+  return "evaluation tasks during training";
 }
 
 }  // namespace kintsugi::config

@@ -280,6 +280,25 @@ void derive_samples(Given& given) {
     store<std::vector<std::string>>(given, "train.prompts", t.prompts, {""}, "sample_every");
 }
 
+void derive_tasks(Given& given) {
+  Settings& s = given.settings;
+  if (given.origin("evaluate.tasks_every").kind != Origin::Kind::standard) return;
+  const bool by_steps = s.checkpoint.every > 0;
+  store(given, "evaluate.tasks_every", s.evaluate.tasks_every, by_steps ? s.checkpoint.every : s.train.evaluate_every,
+        by_steps ? "checkpoint.every" : "train.evaluate_every");
+}
+
+void check_tasks(const Given& given) {
+  const Settings& s = given.settings;
+  if (s.evaluate.tasks.empty()) return;
+  if (objective(s.model) != Objective::next)
+    throw base::UserError("config", "{}{} needs a model that predicts the next token, and the objective is \"{}\"",
+                          place(given, {"evaluate.tasks"}), given.say("evaluate.tasks"), s.model.objective);
+  if (s.evaluate.tasks_folder.empty())
+    throw base::UserError("config", "{}evaluate.tasks needs evaluate.tasks_folder, the folder of their data",
+                          place(given, {"evaluate.tasks"}));
+}
+
 void check_conversations(const Given& given) {
   const Settings& s = given.settings;
   if (!learns_conversations(s.data)) return;
@@ -416,6 +435,8 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
   warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
+  for (const std::string_view key : {"evaluate.tasks_folder", "evaluate.tasks_every", "evaluate.tasks_documents"})
+    warn_if_idle(given, key, !s.evaluate.tasks.empty(), "evaluate.tasks");
   warn_if_idle(given, "train.prompts", s.train.sample_every > 0, "train.sample_every");
   warn_if_idle(given, "train.sample_length", s.train.sample_every > 0, "train.sample_every");
   warn_if_idle(given, "train.evaluate_batches", validates || s.train.evaluate_batches == 0, "data.validation");
@@ -451,6 +472,7 @@ Given fill_derived(Given given, int64_t cores) {
   derive_experts(given);
   derive_pace(given);
   derive_samples(given);
+  derive_tasks(given);
   return given;
 }
 
@@ -466,6 +488,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_optimizer(resolved);
   check_conversations(resolved);
   check_samples(resolved);
+  check_tasks(resolved);
   warn_of_idle_keys(resolved);
   warn_of_parallel(resolved, cores);
   return resolved;

@@ -16,19 +16,20 @@ struct Shape {
   int64_t outputs = 0;  // 1: it has them
 };
 
-Shape shape_here(const run::Executor& executor) {
-  Shape shape;
+Shape shape_here(const run::Executor& executor, const ScoringList& list) {
+  Shape shape = {.batch = list.batch, .sequence = list.sequence};
   for (const program::Buffer& b : executor.program().buffers)
-    if (b.input == "tokens" || b.input == "labels")
+    if (list.batch == 0 && (b.input == "tokens" || b.input == "labels"))
       shape = {.batch = b.whole.size("batch"), .sequence = b.whole.size("seq")};
-  shape.outputs = executor.has_output(program::Step::evaluate, models::kSampleCount) ? 1 : 0;
+  shape.outputs = executor.has_output(list.step, models::kSampleCount) ? 1 : 0;
   return shape;
 }
 
 }  // namespace
 
-Scorer::Scorer(run::Executor& executor, comm::Communicator& all) : executor_(executor), all_(all) {
-  const Shape mine = shape_here(executor);
+Scorer::Scorer(run::Executor& executor, comm::Communicator& all, const ScoringList& list)
+    : executor_(executor), all_(all), step_(list.step) {
+  const Shape mine = shape_here(executor, list);
   std::vector<Shape> every(static_cast<size_t>(all.size()));
   all.wait(all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(every))));
   for (const Shape& shape : every) {
@@ -55,7 +56,7 @@ std::vector<Score> Scorer::score(std::span<const ScoredText> texts) {
   }
   const std::vector<int32_t> starts(batch * columns, 0);  // each text is one document
   kernels::Numbers numbers;
-  executor_.run(program::Step::evaluate, numbers, [&](const run::Executor::Inputs& inputs) {
+  executor_.run(step_, numbers, [&](const run::Executor::Inputs& inputs) {
     if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, sequence_}, kPadding);
     if (inputs.has("labels")) inputs.set("labels", {labels_, 0, sequence_}, kPadding);
     if (inputs.has("starts")) inputs.set("starts", {starts, 0, sequence_}, 0);
@@ -64,8 +65,7 @@ std::vector<Score> Scorer::score(std::span<const ScoredText> texts) {
   if (all_.rank() == from_) {
     size_t at = 0;
     for (const std::string_view name : {models::kSampleLogLikelihood, models::kSampleCount, models::kSampleMisses}) {
-      std::ranges::copy(executor_.output(program::Step::evaluate, name).as<double>(),
-                        values.begin() + static_cast<std::ptrdiff_t>(at));
+      std::ranges::copy(executor_.output(step_, name).as<double>(), values.begin() + static_cast<std::ptrdiff_t>(at));
       at += batch;
     }
   }

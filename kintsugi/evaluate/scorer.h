@@ -22,11 +22,18 @@ struct Score {
   bool greedy = true;         // each is the most likely token, possibly tied
 };
 
-// Runs the list `evaluate` of a program from models::build_scoring. Construct and call collectively on all ranks.
+// A list with the outputs of models::build_scoring, and the sizes of its batch; 0: those of the program's inputs, if it
+// is the only list.
+struct ScoringList {
+  program::Step step = program::Step::evaluate;
+  int64_t batch = 0, sequence = 0;
+};
+
+// Runs such a list. Construct and call collectively on all ranks.
 class Scorer {
  public:
   // Both must outlive it.
-  Scorer(run::Executor& executor, comm::Communicator& all);
+  Scorer(run::Executor& executor, comm::Communicator& all, const ScoringList& list = {});
 
   int64_t batch() const { return batch_; }  // maximum number of texts per call
   int64_t sequence() const { return sequence_; }
@@ -37,6 +44,7 @@ class Scorer {
  private:
   run::Executor& executor_;
   comm::Communicator& all_;
+  program::Step step_;
   int64_t batch_ = 0, sequence_ = 0;
   int from_ = 0;                          // the first rank with the outputs
   std::vector<int32_t> tokens_, labels_;  // [batch sequence]

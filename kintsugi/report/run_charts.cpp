@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_seco
                                                        "seconds"};
 constexpr std::string_view kLoss = "loss", kSpeed = "tokens_per_second";
 constexpr std::string_view kValidation = "validation_loss";  // and "validation_loss.DOMAIN"
+constexpr std::string_view kTask = "task.";                  // "task.TASK.METRIC", and "task.TASK.METRIC_error"
 
 size_t half_of_mean(size_t points) {
   return std::max(kLeastMean, static_cast<size_t>(kMeanShare * static_cast<double>(points))) / 2;
@@ -158,6 +159,27 @@ Chart validation_chart(std::span<const MeasuredRun> runs) {
   return chart;
 }
 
+// The metric of a task, "acc" of "task.piqa.acc"; "" for other keys and for standard errors.
+std::string_view metric_of_task(std::string_view key) {
+  if (!key.starts_with(kTask) || key.ends_with("_error")) return "";
+  return key.substr(key.rfind('.') + 1);
+}
+
+// A metric of all tasks and runs by step: a curve for each task of each run.
+Chart task_chart(std::span<const MeasuredRun> runs, std::string_view metric) {
+  Chart chart = empty_chart(runs, fmt::format("Evaluation tasks: {}", metric));
+  size_t colour = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const auto& [key, measure] : runs[i].metrics->measures) {
+      if (metric_of_task(key) != metric || measure.values.empty()) continue;
+      const std::string run = name_in_legend(runs, i), task = key.substr(kTask.size(), key.rfind('.') - kTask.size());
+      chart.curves.push_back(
+          curve_of(run.empty() ? task : run + ", " + task, colour++, measure.steps, measure.values, false));
+      chart.curves.back().dots = measure.values.size() <= kMostNoisy;
+    }
+  return chart;
+}
+
 // The cumulative tokens at each step of a run that has a loss.
 std::vector<double> tokens_at(const MetricsTable& metrics, const Measure& loss) {
   const Measure& tokens = metrics.measure("tokens");
@@ -188,7 +210,8 @@ bool steps_differ(std::span<const MeasuredRun> runs) {
 }
 
 bool has_chart(std::string_view key) {
-  return key.starts_with(kValidation) || std::ranges::find(kNoCharts, key) != kNoCharts.end() ||
+  return key.starts_with(kValidation) || key.starts_with(kTask) ||
+         std::ranges::find(kNoCharts, key) != kNoCharts.end() ||
          std::ranges::any_of(kCharts, [&](const KnownChart& known) { return known.key == key; });
 }
 
@@ -202,6 +225,11 @@ std::string html_charts(std::span<const MeasuredRun> runs) {
     add(second_half(runs), html);
     if (steps_differ(runs)) add(chart_by_tokens(runs), html);
     add(validation_chart(runs), html);
+    std::set<std::string> metrics;
+    for (const MeasuredRun& run : runs)
+      for (const auto& [key, measure] : run.metrics->measures) metrics.emplace(metric_of_task(key));
+    for (const std::string& metric : metrics)
+      if (!metric.empty()) add(task_chart(runs, metric), html);
   }
   std::set<std::string> others;
   for (const MeasuredRun& run : runs)

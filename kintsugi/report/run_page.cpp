@@ -116,7 +116,7 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
 
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
   const std::string body = subtitle_of(runs) + warnings_list(runs) + html_ranking(runs) + html_summary(runs) +
-                           html_section("Curves", charts_of(runs)) + html_texts(runs) +
+                           html_tasks(runs) + html_section("Curves", charts_of(runs)) + html_texts(runs) +
                            html_section("Configuration", html_settings(runs)) + plans_of(runs) + measured_of(runs) +
                            fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);

@@ -49,6 +49,30 @@ ReportRun made(const std::string& name, const std::string& metrics) {
 
 }  // namespace
 
+// A chart for each metric with a curve per task and run, and a table of the last values of all runs.
+TEST(RunPage, ShowsEvaluationTasksOverStepsAndOfSeveralRuns) {
+  const auto metrics = [](double first, double last) {
+    std::string text;
+    for (const auto& [step, acc] : {std::pair(1, first), std::pair(2, last)})
+      text +=
+          fmt::format(R"({{"step":{},"loss":1.5,"task.piqa.acc":{},"task.piqa.acc_error":0.0125,"task.sciq.acc":0.5}})"
+                      "\n",
+                      step, acc);
+    return text;
+  };
+  const std::vector<ReportRun> runs = {made("one", metrics(0.25, 0.75)), made("two", metrics(0.5, 0.625))};
+  const std::string page = run_page(runs, "kintsugi");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page, "<h3>Evaluation tasks: acc</h3>"));
+  EXPECT_TRUE(has(page, "one, piqa")) << "a curve of a run and a task";
+  EXPECT_TRUE(
+      has(page, "<tr><td>piqa</td><td>acc</td><td>0.7500 \u00b1 0.0125</td><td>0.6250 \u00b1 0.0125</td></tr>") ||
+      has(page, "<td>piqa</td><td>acc</td><td class=\"r\">0.7500 \u00b1 0.0125</td>"))
+      << page.substr(page.find("Evaluation tasks"), 600);
+  EXPECT_FALSE(has(page, "<h3>task.piqa.acc_error</h3>"));
+  EXPECT_FALSE(has(run_page(std::vector{made("one", metrics_of(10, 8))}, "kintsugi"), "Evaluation tasks"));
+}
+
 TEST(RunPage, OfALongRunIsSmallAndSoonWritten) {
   const std::string one = metrics_of(100'000, 524'288), other = metrics_of(100'000, 262'144) + "{\"step\":1000";
   const std::clock_t begin = std::clock();

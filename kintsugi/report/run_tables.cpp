@@ -221,6 +221,30 @@ std::string html_ranking(std::span<const ReportRun> runs) {
   return html_heading("Ranking") + html_table(table);
 }
 
+std::string html_tasks(std::span<const ReportRun> runs) {
+  constexpr std::string_view kTask = "task.", kError = "_error";
+  std::set<std::string> keys;
+  for (const ReportRun& run : runs)
+    for (const auto& [key, measure] : run.metrics.measures)
+      if (key.starts_with(kTask) && !key.ends_with(kError) && !measure.values.empty()) keys.insert(key);
+  if (keys.empty()) return "";
+  Table table = {.align = "ll" + std::string(runs.size(), 'r'), .head = {"task", "metric"}};
+  for (const ReportRun& run : runs) table.head.push_back(runs.size() == 1 ? "at the last evaluation" : run.name);
+  for (const std::string& key : keys) {
+    const size_t dot = key.rfind('.');
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {key.substr(kTask.size(), dot - kTask.size()), key.substr(dot + 1)};
+    for (const ReportRun& run : runs) {
+      const std::vector<double>&value = run.metrics.measure(key).values,
+            error = run.metrics.measure(key + std::string(kError)).values;
+      std::string text = value.empty() ? "" : base::format_fixed(value.back(), 4);
+      if (!text.empty() && !error.empty()) text += " \u00b1 " + base::format_fixed(error.back(), 4);
+      row.push_back(std::move(text));
+    }
+  }
+  return html_heading("Evaluation tasks") + html_table(table);
+}
+
 std::string html_settings(std::span<const ReportRun> runs) {
   std::string html;
   if (runs.size() > 1) {

@@ -15,6 +15,9 @@ std::string html_summary(std::span<const ReportRun> runs);
 // best; empty for a single run.
 std::string html_ranking(std::span<const ReportRun> runs);
 
+// The last values of evaluation tasks, a row for each metric of a task and a column for each run; empty without any.
+std::string html_tasks(std::span<const ReportRun> runs);
+
 // Differences between the runs, settings given by the user, and every key.
 std::string html_settings(std::span<const ReportRun> runs);
 

@@ -342,17 +342,31 @@ std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions
   });
 }
 
+// Nothing if a signal interrupted it.
+std::optional<std::vector<TaskScore>> task_scores_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
+  Goes goes(rank, options, fmt::format("in the evaluation tasks after step {}", progress.step));
+  return rank.tasks->score(rank, [&](int64_t done, int64_t all) {
+    if (options.observer) options.observer->scoring(done, all);
+    return goes.on();
+  });
+}
+
 bool every_so_often(int64_t every, int64_t step) {
   return every > 0 && step % every == 0;
 }
 
-// Runs validation and sampling if due after a step. Returns false if a signal interrupted it.
+// Runs validation, evaluation tasks and sampling if due after a step. Returns false if a signal interrupted it.
 bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Train& train = rank.settings().train;
   const bool last = progress.step >= train.steps || stops_here(options, progress.step);
   const auto due = [&](int64_t every) { return last || every_so_often(every, progress.step); };
   if (!rank.corpus.validation.empty() && due(train.evaluate_every) && !validate(rank, options, progress, m))
     return false;
+  if (rank.tasks && due(rank.settings().evaluate.tasks_every)) {
+    auto scores = task_scores_of(rank, options, progress);
+    if (!scores) return false;
+    m.tasks = std::move(*scores);
+  }
   if (train.sample_every > 0 && due(train.sample_every)) {
     auto samples = samples_of(rank, options, progress);
     if (!samples) return false;
@@ -414,6 +428,7 @@ void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd
 // Whether the loop uses the states after a step.
 bool is_due(const config::Settings& s, int64_t step) {
   return every_so_often(s.train.evaluate_every, step) || every_so_often(s.train.sample_every, step) ||
+         (!s.evaluate.tasks.empty() && every_so_often(s.evaluate.tasks_every, step)) ||
          every_so_often(s.checkpoint.every, step);
 }
 

@@ -29,6 +29,10 @@ std::string to_json(const Metrics& m) {
     for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
     if (m.top1) line.key("top1").value(*m.top1);
     if (m.top5) line.key("top5").value(*m.top5);
+    for (const TaskScore& t : m.tasks) {
+      line.key(fmt::format("task.{}.{}", t.task, t.metric)).value(t.value);
+      if (t.standard_error) line.key(fmt::format("task.{}.{}_error", t.task, t.metric)).value(*t.standard_error);
+    }
     line.key("learning_rate").value(m.learning_rate).key("gradient_norm").value(m.gradient_norm);
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
@@ -67,6 +71,7 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
   }
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
   for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
+  for (const TaskScore& t : m.tasks) scalars.push_back({fmt::format("tasks/{}_{}", t.task, t.metric), t.value});
   if (m.top1) scalars.push_back({"accuracy/top1", *m.top1});
   if (m.top5) scalars.push_back({"accuracy/top5", *m.top5});
   return scalars;

@@ -22,6 +22,13 @@ struct DomainLoss {
   double loss = 0;
 };
 
+// A metric of an evaluation task, "acc" of "piqa".
+struct TaskScore {
+  std::string task, metric;
+  double value = 0;
+  std::optional<double> standard_error = {};
+};
+
 // Loss scaling, for fp16 gradients.
 struct Scaling {
   double scale = 1;     // of the next step
@@ -80,6 +87,7 @@ struct Metrics {
   double seconds = 0;                     // of the step
   std::optional<double> planned_seconds;  // predicted by simulation on [parallel] cluster
   std::optional<Scaling> scaling = {};
+  std::vector<TaskScore> tasks = {};      // evaluated after the step, if any
   std::vector<SampledText> samples = {};  // generated after the step, if any
 };
 

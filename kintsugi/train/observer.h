@@ -24,6 +24,11 @@ class Observer {
     static_cast<void>(samples_done);
     static_cast<void>(samples);
   }
+  // While evaluating tasks, before each batch.
+  virtual void scoring(int64_t requests_done, int64_t requests) {
+    static_cast<void>(requests_done);
+    static_cast<void>(requests);
+  }
   // While sampling, before each token.
   virtual void sampling(int64_t tokens_done, int64_t tokens) {
     static_cast<void>(tokens_done);

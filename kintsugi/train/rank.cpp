@@ -41,8 +41,14 @@ void open_data(Rank& rank) {
     if (rank.newest) require_same_data(data_of(*rank.newest), files.identity, rank.folder().string());
   });
   comm::require_same(*rank.all, "train", "token file or tokenizer", to_lines(files.identity));
-  comm::together(*rank.all, [&] { rank.corpus = make_corpus(rank.config, files); });
+  comm::together(*rank.all, [&] {
+    rank.corpus = make_corpus(rank.config, files);
+    rank.tasks = open_tasks(rank.settings(), rank.corpus.tokenizer_json);
+  });
+  if (rank.tasks) comm::require_same(*rank.all, "train", "task", rank.tasks->digest());
   if (rank.leads() && !rank.corpus.note.empty()) spdlog::warn("{}", rank.corpus.note);
+  if (rank.leads() && rank.tasks)
+    for (const std::string& note : rank.tasks->notes()) spdlog::warn("{}", note);
 }
 
 // The programs of all stages, after checking that all ranks have the same ones and enough memory.

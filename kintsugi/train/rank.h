@@ -14,6 +14,7 @@
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/run/executor.h"
 #include "kintsugi/train/corpus.h"
+#include "kintsugi/train/score_tasks.h"
 
 namespace kintsugi::train {
 
@@ -24,6 +25,7 @@ struct Rank {
   std::unique_ptr<comm::Communicator> all = {};               // all ranks
   std::unique_ptr<checkpoint::CheckpointReader> newest = {};  // to resume from; null: a new run
   Corpus corpus = {};
+  std::shared_ptr<const OpenTasks> tasks = {};  // null: none
   std::unique_ptr<kernels::KernelSet> kernels = {};
   std::unique_ptr<base::ThreadTeam> team = {};
   std::unique_ptr<run::Executor> executor = {};
