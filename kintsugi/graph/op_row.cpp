@@ -37,7 +37,7 @@ bool OpRow::may_share(std::string_view output, size_t input) const {
 
 Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const tensor::Type> outs,
           const tensor::Attributes& attributes, tensor::Absent absent) {
-  Cost c;
+  Cost c = {.cost_class = row.cost_class};
   if (row.view) return c;
   for (const tensor::Type& t : ins) c.memory_bytes += static_cast<double>(t.bytes());
   for (const tensor::Type& t : outs) c.memory_bytes += static_cast<double>(t.bytes());

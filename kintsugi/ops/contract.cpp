@@ -42,6 +42,7 @@ OpRow contract() {
           .infer = infer,
           .grad = grad,
           .flops = flops,
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .accumulates = {"y"},

@@ -51,6 +51,7 @@ OpRow convolution() {
           .infer = infer,
           .grad = grad,
           .flops = [](Types ins, Types outs, const Attributes&) { return flops_of(outs["y"], ins["w"]); },
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .windowed = {"x"}};
@@ -63,6 +64,7 @@ OpRow convolution_grad_input() {
           .outs = {"dx"},
           .family = "convolution",
           .flops = [](Types ins, Types, const Attributes&) { return flops_of(ins["dy"], ins["w"]); },
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .windowed = {"dx"}};
@@ -75,6 +77,7 @@ OpRow convolution_grad_weight() {
           .outs = {"dw"},
           .family = "convolution",
           .flops = [](Types ins, Types outs, const Attributes&) { return flops_of(ins["dy"], outs["dw"]); },
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .windowed = {"x"},

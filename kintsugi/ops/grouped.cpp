@@ -40,6 +40,7 @@ OpRow grouped() {
                   if (!ins["a"].shape.has(d.name)) n *= static_cast<double>(d.size);
                 return n;
               },
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .accumulates = {"y"},

@@ -44,6 +44,7 @@ OpRow head() {
           .infer = infer,
           .grad = grad,
           .flops = [](Types ins, Types, const Attributes&) { return product(ins); },
+          .cost_class = tensor::CostClass::product,
           .whole = {"embed"},
           .combine = {{"lse", graph::Combiner::logsumexp}, {"top", graph::Combiner::max}}};
 }
@@ -55,6 +56,7 @@ OpRow head_grad() {
           .family = "head",
           .flops = [](Types ins, Types outs,
                       const Attributes&) { return ((ins.has("logits") ? 0.0 : 1.0) + gradients(outs)) * product(ins); },
+          .cost_class = tensor::CostClass::product,
           .whole = {"embed"},
           .keeps_zero = true,
           .accumulates = {"dtable", "dbias"}};
@@ -66,6 +68,7 @@ OpRow head_with_grad() {
           .outs = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
           .family = "head",
           .flops = [](Types ins, Types outs, const Attributes&) { return (1.0 + gradients(outs)) * product(ins); },
+          .cost_class = tensor::CostClass::product,
           .whole = {"embed", "vocab"},
           .accumulates = {"dtable", "dbias"}};
 }

@@ -46,6 +46,7 @@ OpRow transposed_convolution() {
                 const Shape& w = ins["w"].shape;
                 return 2.0 * elements(ins) * static_cast<double>(w.elements() / w[w.rank() - 1].size);
               },
+          .cost_class = tensor::CostClass::product,
           .linear = true,
           .keeps_zero = true,
           .windowed = {"y"}};

@@ -147,7 +147,7 @@ Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const t
       i.windowed.outs |= static_cast<uint32_t>(row.is_windowed(row.outs.at(k, absent.outs).name)) << k;
   }
   i.attributes = attributes;
-  i.cost = {.flops = c.flops, .memory_bytes = c.memory_bytes};
+  i.cost = {.flops = c.flops, .memory_bytes = c.memory_bytes, .cost_class = c.cost_class};
   return i;
 }
 
