@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "kintsugi/simulate/kernel_kind.h"
+
 namespace kintsugi::simulate {
 
 using program::BufferId;
@@ -18,12 +20,12 @@ bool makes(const Program& p, const Instruction& i, BufferId value) {
 }
 
 bool is_product(const Arranged& a) {
-  return a.instruction->kind == Kind::compute && a.instruction->kernel == "contract" && !a.elsewhere;
+  return kind_of(*a.instruction) == KernelKind::contract && !a.elsewhere;
 }
 
 bool is_added(const Arranged& a) {
-  const Instruction& i = *a.instruction;
-  return i.kind == Kind::compute && (i.kernel == "add" || i.kernel == "dropout") && !a.elsewhere;
+  const KernelKind kind = kind_of(*a.instruction);
+  return (kind == KernelKind::add || kind == KernelKind::dropout) && !a.elsewhere;
 }
 
 class Arranger {
@@ -33,20 +35,21 @@ class Arranger {
       list_.push_back({.instruction = &i});
       // A mask of one byte per element; separate kernels for the gradients of a norm's weights and of its operand,
       // which both read the input and the output gradient.
-      if (software.keeps_masks && i.kernel == "dropout")
+      const KernelKind kind = kind_of(i);
+      if (software.keeps_masks && kind == KernelKind::dropout)
         list_.back().more_bytes = static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
-      if (software.keeps_masks && (i.kernel == "layer_norm_grad" || i.kernel == "rms_norm_grad"))
+      if (software.keeps_masks && kind == KernelKind::norm_grad)
         list_.back().more_bytes = 2 * static_cast<double>(p.buffer(i.outs[0]).bytes());
-      if (const double bytes = i.kind == Kind::compute ? chain_bytes(i, software) : 0; bytes > 0)
+      if (const double bytes = chain_bytes(kind, software); bytes > 0)
         list_.back().more_bytes += bytes * static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
       for (const BufferId in : i.ins) ++uses_[in];
     }
   }
 
-  static double chain_bytes(const Instruction& i, const Software& software) {
-    if (i.kernel == "rms_norm" || i.kernel == "layer_norm") return software.norm_bytes;
-    if (i.kernel == "rms_norm_grad" || i.kernel == "layer_norm_grad") return software.norm_grad_bytes;
-    if (i.kernel == "rotary" || i.kernel == "rotary_grad") return software.rotary_bytes;
+  static double chain_bytes(KernelKind kind, const Software& software) {
+    if (kind == KernelKind::norm) return software.norm_bytes;
+    if (kind == KernelKind::norm_grad) return software.norm_grad_bytes;
+    if (kind == KernelKind::rotary) return software.rotary_bytes;
     return 0;
   }
 
@@ -56,7 +59,7 @@ class Arranger {
   void join_sums() {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& sum = *list_[at].instruction;
-      if (sum.kernel != "add" || sum.ins.size() < 2) continue;
+      if (kind_of(sum) != KernelKind::add || sum.ins.size() < 2) continue;
       std::vector<size_t> makers;
       for (const BufferId in : sum.ins)
         for (size_t m = 0; m < at; ++m)
@@ -149,12 +152,12 @@ class Arranger {
 
   // If the sequence is the outermost dim, ranks' parts of it are adjacent: no copies stack or unstack them.
   void leave_stacks() {
-    for (Arranged& a : list_)
-      if (a.instruction->kind == Kind::compute &&
-          (a.instruction->kernel == "stack" || a.instruction->kernel == "unstack")) {
-        a.elsewhere = true;
-        if (a.instruction->kernel == "stack") stacked_[a.instruction->outs[0]] = a.instruction->ins[0];
-      }
+    for (Arranged& a : list_) {
+      const KernelKind kind = kind_of(*a.instruction);
+      if (kind != KernelKind::stack && kind != KernelKind::unstack) continue;
+      a.elsewhere = true;
+      if (kind == KernelKind::stack) stacked_[a.instruction->outs[0]] = a.instruction->ins[0];
+    }
   }
 
   // Matmuls whose parts are reduced over ranks while they are computed.
@@ -175,7 +178,7 @@ class Arranger {
       if (!is_product(a) && !a.product) continue;
       const Instruction& i = a.first != nullptr ? *a.first : *a.instruction;
       const ProductSize s = size_of(a);
-      if (i.kernel != "contract" || s.times != 1) continue;
+      if (kind_of(i) != KernelKind::contract || s.times != 1) continue;
       a.fp8 = true;
       if (i.phase != program::Phase::weight && i.accumulate == 0) a.cast_bytes = 4 * s.rows * s.depth;
     }
@@ -187,7 +190,7 @@ class Arranger {
     for (Arranged& a : list_) {
       const Instruction& i = *a.instruction;
       if (i.kind != Kind::compute || i.phase != program::Phase::forward || a.elsewhere) continue;
-      if (i.kernel == "attention") a.elsewhere = true;
+      if (kind_of(i) == KernelKind::attention) a.elsewhere = true;
       if (is_product(a) && products++ % 2 == 1) a.elsewhere = true;
     }
   }

@@ -198,6 +198,17 @@ double Cluster::slowest_of(int64_t ranks) const {
   return 1 + device.spread * least;
 }
 
+double Cluster::peak(tensor::DType dtype) const {
+  const auto found = device.peak.find(dtype);
+  if (found != device.peak.end()) return found->second;
+  throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", path, name_of(dtype),
+                        name_of(dtype));
+}
+
+double Cluster::slowdown(bool in_node, bool over_network) const {
+  return std::max({1.0, in_node ? node.slowdown : 1, over_network ? network.link.slowdown : 1});
+}
+
 Cluster parse_cluster(std::string_view text, std::string_view name) {
   return Reader(name).read(text);
 }

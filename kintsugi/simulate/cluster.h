@@ -97,6 +97,11 @@ struct Cluster {
   // expected maximum of as many normal deviates (Blom 1958, chapter 6).
   double slowest_of(int64_t ranks) const;
 
+  // Matmul FLOP/s of a device. UserError if the file has none for the type.
+  double peak(tensor::DType dtype) const;
+  // The factor by which kernels are slower while bytes flow within the node or over the network.
+  double slowdown(bool in_node, bool over_network) const;
+
   int64_t devices() const { return static_cast<int64_t>(nodes * devices_per_node); }
 };
 

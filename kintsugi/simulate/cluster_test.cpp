@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "tests/paths.h"
 
 namespace kintsugi::simulate::cluster_test {
@@ -107,15 +109,21 @@ TEST(Cluster, OfOneDeviceNeedsNoLinks) {
   EXPECT_EQ(parse_cluster(text, "c.toml").devices(), 1);
 }
 
-// The files distributed with the program.
+// The files distributed with the program; the pages that they cite exist.
 TEST(Cluster, FilesAreRead) {
+  const std::filesystem::path source = tests::source_folder();
+  const std::regex page("docs/[a-z/-]+\\.md");
   int found = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(tests::source_folder()) / "clusters")) {
-    EXPECT_GT(read_cluster(entry.path()).devices(), 0) << entry.path();
-    ++found;
-  }
-  EXPECT_GE(found, 7);
+  for (const char* const folder : {"clusters", "bench/published"})
+    for (const auto& entry : std::filesystem::directory_iterator(source / folder)) {
+      if (entry.path().extension() != ".toml") continue;
+      EXPECT_GT(read_cluster(entry.path()).devices(), 0) << entry.path();
+      const std::string text = base::read_file(entry.path());
+      for (auto cited = std::sregex_iterator(text.begin(), text.end(), page); cited != std::sregex_iterator(); ++cited)
+        EXPECT_TRUE(std::filesystem::exists(source / cited->str())) << entry.path() << " cites " << cited->str();
+      ++found;
+    }
+  EXPECT_GE(found, 9);
 }
 
 }  // namespace kintsugi::simulate::cluster_test

@@ -99,6 +99,22 @@ TEST(Kernels, StartOnceForAGroupThatOneLaunchPerforms) {
   EXPECT_DOUBLE_EQ(costs.of({}, {.instruction = &second}).seconds, 2);
 }
 
+// 1600 FLOPs at 10 units of 10 FLOP/s; 800 bytes at 10 bytes/s.
+TEST(Kernels, ConvolutionsTakeTheTimeOfTheirOperationsOrBytes) {
+  Cluster c = small_cluster();
+  program::Program p;
+  p.buffers.push_back({.name = "x", .type = {{{"batch", 1}}, DType::f32}});
+  program::Instruction i;
+  i.kernel = "convolution";
+  i.ins = {0};
+  i.cost = {.flops = 1600, .memory_bytes = 8, .cost_class = tensor::CostClass::product};
+  const KernelTime arithmetic = KernelCosts(c, softwares()[0]).of(p, {.instruction = &i});
+  EXPECT_EQ(arithmetic.of, Class::product);
+  EXPECT_DOUBLE_EQ(arithmetic.seconds, 16);
+  i.cost.memory_bytes = 800;
+  EXPECT_DOUBLE_EQ(KernelCosts(c, softwares()[0]).of(p, {.instruction = &i}).seconds, 80);
+}
+
 // With scores in memory, and bf16 heads that are not multiples of 16 bytes: at the fp32 peak.
 TEST(Attention, NeedsWhole16BytesForTensorCores) {
   Cluster c = small_cluster();

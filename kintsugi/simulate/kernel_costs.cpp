@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/simulate/kernel_kind.h"
 
 namespace kintsugi::simulate {
 
@@ -13,32 +14,14 @@ using program::Program;
 using tensor::DType;
 using tensor::Shape;
 
-std::string_view name_of(Class c) {
-  switch (c) {
-    case Class::product:
-      return "products";
-    case Class::attention:
-      return "attention";
-    case Class::other:
-      return "other kernels";
-  }
-  throw base::InternalError("simulate", "no class {}", static_cast<int>(c));
-}
-
-double KernelCosts::peak(DType dtype) const {
-  const auto found = cluster_.device.peak.find(dtype);
-  if (found != cluster_.device.peak.end()) return found->second;
-  throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", cluster_.path,
-                        name_of(dtype), name_of(dtype));
-}
-
 double KernelCosts::bytes(double bytes) const {
   const Device& d = cluster_.device;
   return bytes == 0 ? 0 : d.kernel_start + bytes / (d.memory_bandwidth * d.memory_share);
 }
 
 double KernelCosts::product(const ProductSize& size, DType dtype, double units) const {
-  return tiled(size, peak(dtype) * cluster_.products.share, static_cast<double>(tensor::size_of(dtype)), units);
+  return tiled(size, cluster_.peak(dtype) * cluster_.products.share, static_cast<double>(tensor::size_of(dtype)),
+               units);
 }
 
 double KernelCosts::product_fp8(const ProductSize& size, double units) const {
@@ -100,7 +83,7 @@ double KernelCosts::share_of_attention(bool backward) const {
 double KernelCosts::attention(const Program& p, const Instruction& i, bool backward) const {
   const tensor::Type &q = p.buffer(i.ins[0]).type, &k = p.buffer(i.ins[1]).type;
   if (software_.fused_attention) {
-    return cluster_.products.start + i.cost.flops / (peak(q.dtype) * share_of_attention(backward));
+    return cluster_.products.start + i.cost.flops / (cluster_.peak(q.dtype) * share_of_attention(backward));
   }
   const auto depth = static_cast<double>(q.shape.size("head_dim"));
   const auto rows = static_cast<double>(q.shape.size("seq")), columns = static_cast<double>(k.shape.size("key_seq"));
@@ -131,12 +114,13 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
   const ProductSize forms[] = {logits,
                                {.rows = logits.rows, .columns = logits.depth, .depth = logits.columns},
                                {.rows = logits.columns, .columns = logits.depth, .depth = logits.rows}};
-  const int first = i.kernel == "head_grad" && products < 3 ? 1 : 0;
+  const KernelKind kind = kind_of(i);
+  const int first = kind == KernelKind::head_grad && products < 3 ? 1 : 0;
   for (int n = 0; n < static_cast<int>(products); ++n) seconds += product(forms[(first + n) % 3], x.dtype);
   // Passes over logits: a blocked kernel reads and writes each twice; otherwise each step from the cast to fp32 to the
   // gradient is a kernel.
   const double elements = logits.rows * logits.columns;
-  const double share = i.kernel == "head_with_grad" ? 1 : 0.5;
+  const double share = kind == KernelKind::head_with_grad ? 1 : 0.5;
   const double passes =
       software_.fused_loss ? 4.0 * static_cast<double>(tensor::size_of(x.dtype)) : software_.logit_bytes;
   return seconds + bytes(share * passes * elements);
@@ -155,11 +139,16 @@ double KernelCosts::grouped(const Program& p, const Instruction& i) const {
   return product(size, p.buffer(i.ins[0]).type.dtype);
 }
 
+// Convolutions: their operations at the rate of matmuls, and at least their bytes.
+double KernelCosts::other_product(const Program& p, const Instruction& i) const {
+  const Device& d = cluster_.device;
+  const double rate = cluster_.peak(p.buffer(i.ins[0]).type.dtype) * cluster_.products.share;
+  const double moved = i.cost.memory_bytes / (d.memory_bandwidth * d.memory_share);
+  return cluster_.products.start + std::max(i.cost.flops / rate, moved);
+}
+
 Class KernelCosts::class_of(const Arranged& a) {
-  const std::string& kernel = a.instruction->kernel;
-  if (kernel == "attention" || kernel == "attention_grad") return Class::attention;
-  const bool head = kernel == "head" || kernel == "head_grad" || kernel == "head_with_grad";
-  return kernel == "contract" || kernel == "grouped" || a.product || head ? Class::product : Class::other;
+  return a.product ? Class::product : a.instruction->cost.cost_class;
 }
 
 KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
@@ -175,15 +164,28 @@ KernelTime KernelCosts::alone(const Program& p, const Arranged& a) const {
   if (a.elsewhere) return {};
   if (!a.product && a.more_bytes == 0 && !cluster_.measured.kernels.empty())
     if (const auto seconds = cluster_.measured.kernel_seconds(key_of(p, i))) return {class_of(a), *seconds};
-  if (i.kernel == "contract" || a.product) return {Class::product, contract(p, a)};
-  if (i.kernel == "grouped") return {Class::product, grouped(p, i)};
-  if (i.kernel == "attention") return {Class::attention, attention(p, i, false)};
-  if (i.kernel == "attention_grad") return {Class::attention, attention(p, i, true)};
-  if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")
-    return {Class::product, head(p, i)};
+  if (a.product) return {Class::product, contract(p, a)};
   double more = a.more_bytes;
-  if (i.kernel == "adamw")
-    more += software_.update_bytes * static_cast<double>(p.buffer(i.ins[0]).type.shape.elements());
+  switch (kind_of(i)) {
+    case KernelKind::contract:
+      return {Class::product, contract(p, a)};
+    case KernelKind::grouped:
+      return {Class::product, grouped(p, i)};
+    case KernelKind::attention:
+      return {Class::attention, attention(p, i, false)};
+    case KernelKind::attention_grad:
+      return {Class::attention, attention(p, i, true)};
+    case KernelKind::head:
+    case KernelKind::head_grad:
+    case KernelKind::head_with_grad:
+      return {Class::product, head(p, i)};
+    case KernelKind::adamw:
+      more += software_.update_bytes * static_cast<double>(p.buffer(i.ins[0]).type.shape.elements());
+      break;
+    default:
+      break;
+  }
+  if (i.cost.cost_class == Class::product) return {Class::product, other_product(p, i)};
   return {Class::other, bytes(i.cost.memory_bytes + more)};
 }
 

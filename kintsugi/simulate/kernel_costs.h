@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "kintsugi/program/program.h"
 #include "kintsugi/simulate/cluster.h"
@@ -17,9 +16,8 @@
 
 namespace kintsugi::simulate {
 
-enum class Class : uint8_t { product, attention, other };
-constexpr int kClasses = 3;
-std::string_view name_of(Class c);  // "products", "attention", "other kernels"
+using Class = tensor::CostClass;
+constexpr int kClasses = static_cast<int>(tensor::kCostClasses.size());
 
 struct KernelTime {
   Class of = Class::other;
@@ -59,7 +57,7 @@ class KernelCosts {
   double attention(const program::Program& p, const program::Instruction& i, bool backward) const;
   double head(const program::Program& p, const program::Instruction& i) const;
   double grouped(const program::Program& p, const program::Instruction& i) const;
-  double peak(tensor::DType dtype) const;
+  double other_product(const program::Program& p, const program::Instruction& i) const;
   double tiled(const ProductSize& size, double rate, double element, double units) const;
   double share_of_attention(bool backward) const;
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <span>
 
+#include "kintsugi/simulate/kernel_kind.h"
+
 namespace kintsugi::simulate {
 namespace {
 
@@ -67,7 +69,7 @@ double between(std::vector<std::pair<double, double>>& points, double at, double
 KernelKey key_of(const program::Program& p, const program::Instruction& i) {
   const tensor::Type& first = p.buffer(i.ins.empty() ? i.outs[0] : i.ins[0]).type;
   KernelKey key = {.kernel = i.kernel, .type = first.dtype, .flops = i.cost.flops, .bytes = i.cost.memory_bytes};
-  if (i.kernel != "contract") return key;
+  if (kind_of(i) != KernelKind::contract) return key;
   const tensor::Shape &a = first.shape, &b = p.buffer(i.ins[1]).type.shape;
   key.size = product_size(a, b, p.buffer(i.outs[0]).type.shape);
   key.form = product_form(a, b);

@@ -218,11 +218,10 @@ class Run {
   }
 
   double factor_of(const Stage& stage) const {
-    double factor = 1;
-    if (stage.flowing[static_cast<size_t>(LinkKind::node)] > 0)
-      factor = std::max({factor, cluster_.node.slowdown, occupied_});
-    if (stage.flowing[static_cast<size_t>(LinkKind::network)] > 0)
-      factor = std::max({factor, cluster_.network.link.slowdown, occupied_});
+    const bool in_node = stage.flowing[static_cast<size_t>(LinkKind::node)] > 0,
+               over_network = stage.flowing[static_cast<size_t>(LinkKind::network)] > 0;
+    const double slowdown = cluster_.slowdown(in_node, over_network);
+    const double factor = in_node || over_network ? std::max(slowdown, occupied_) : slowdown;
     return factor / std::min(cluster_.device.turns, static_cast<double>(stages_.size()) / computing_);
   }
 

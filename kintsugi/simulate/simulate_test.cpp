@@ -190,6 +190,43 @@ TEST(Simulate, ASlowLinkHoldsGpipeUp) {
     }
 }
 
+// On the second of two stages: a kernel, the start of a long transfer that is awaited at the end, and a kernel that
+// needs a message. The stage before sends it after 9 seconds; alone, it takes 4. A first kernel of 13 seconds ends
+// after it has arrived. One of 8 seconds starts the long transfer of 10 before, which then takes half of the link.
+TEST(Simulate, AFasterKernelCanMakeAStepSlower) {
+  const auto step = [](double first) {
+    std::vector<Program> stages(2);
+    for (int s = 0; s < 2; ++s) {
+      Program& p = stages[static_cast<size_t>(s)];
+      p.mesh = mesh::Mesh({{.name = "pipe", .size = 2, .cuts_layers = true}, {.name = "data", .size = 2}});
+      p.stage = s;
+      p.buffers = {{.name = "value", .type = {}}};
+      Instruction message, sum;
+      message.kind = sum.kind = Kind::collective;
+      message.collective = s == 0 ? Collective::send : Collective::receive;
+      message.ins = message.outs = sum.ins = sum.outs = {0};
+      message.group = p.mesh.stage_factors();
+      message.peer = 1 - s;
+      message.channel = "activations";
+      message.cost.wire_bytes = 20;
+      sum.event = 1, message.event = 0;
+      sum.group = p.mesh.expand(std::vector<std::string>{"data"});
+      sum.cost.wire_bytes = 50;
+      Body body;
+      if (s == 0)
+        body.instructions = {kernel(9), message};
+      else
+        body.instructions = {message,    kernel(first),         sum, program::wait_for(message),
+                             kernel(20), program::wait_for(sum)};
+      p.bodies = {body};
+      p.lists = {{.calls = {{.body = 0}}}};
+    }
+    return seconds(stages, small_cluster());
+  };
+  EXPECT_NEAR(step(13), 33, 1e-9);
+  EXPECT_NEAR(step(8), 37, 1e-9);
+}
+
 // The published bubbles of 1f1b, (p - 1) / m, and of v chunks a stage, (p - 1) / (m v): Narayanan et al. 2021,
 // section 2.2.
 TEST(Simulate, BubblesByHand) {

@@ -6,8 +6,12 @@
 #include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/axes.h"
+#include "kintsugi/config/settings.h"
 #include "kintsugi/program/queue.h"
 #include "kintsugi/simulate/arrange.h"
+#include "kintsugi/simulate/kernel_kind.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::simulate {
 
@@ -48,8 +52,9 @@ class Builder {
   // scales of the next (Transformer Engine, delayed scaling, reduce_amax; Megatron, tp_only_amax_red is off).
   void add_amax(const Program& p, const program::Body& body, std::vector<Item>& items) {
     if (!body.does(program::Work::forward) && !body.does(program::Work::backward)) return;
-    const std::string axes[] = {"tensor", "context", "data"};
-    const std::vector<mesh::Factor> factors = p.mesh.expand(axes);
+    std::vector<mesh::Factor> factors;  // within a stage
+    for (mesh::Factor f = 0; f < static_cast<int>(p.mesh.factors().size()); ++f)
+      if (!std::ranges::count(p.mesh.stage_factors(), f)) factors.push_back(f);
     if (factors.empty()) return;
     const double bytes = 4 * static_cast<double>(body.instructions.size());
     const TransferTime t =
@@ -67,9 +72,8 @@ class Builder {
 
   // Complete layers, and not only the core of attention: it then contains norms of the forward pass.
   static bool recomputes_layers(const program::Body& body) {
-    return body.does(program::Work::backward) && std::ranges::any_of(body.instructions, [](const Instruction& i) {
-             return i.kernel == "layer_norm" || i.kernel == "rms_norm";
-           });
+    return body.does(program::Work::backward) &&
+           std::ranges::any_of(body.instructions, [](const Instruction& i) { return kind_of(i) == KernelKind::norm; });
   }
 
   // For each layer of a chunk, the last matmul of its forward pass and what follows it.
@@ -82,7 +86,7 @@ class Builder {
     for (const Arranged& a : arranged(p, *forward, software_)) {
       const Instruction& i = *a.instruction;
       if (!layer.empty() && i.layer != layer.back().instruction->layer) layer.clear();
-      if (i.kernel == "contract") {
+      if (kind_of(i) == KernelKind::contract) {
         // An earlier matmul of the layer is not its end.
         while (!ends.empty() && ends.back().instruction->layer == i.layer) ends.pop_back();
         layer = {a};
@@ -120,7 +124,7 @@ class Builder {
   // Of sharded weights, or of their gradients.
   static bool is_sharding(const Program& p, const Instruction& i) {
     return (starts(i, Collective::all_gather) || starts(i, Collective::reduce_scatter)) &&
-           p.buffer(i.ins[0]).type.shape.has("flat");
+           p.buffer(i.ins[0]).type.shape.has(tensor::kFlat);
   }
 
   // Kernels that pack what is sent, or unpack what was gathered.
@@ -158,8 +162,7 @@ class Builder {
   void hide(const Program& p, const program::Body& body, const std::vector<Arranged>& list, size_t at,
             TimedTransfer& t) const {
     const Instruction& i = *list[at].instruction;
-    if (!is_collective(i) || is_message(i) || i.phase == program::Phase::update ||
-        axis_name(p.mesh, i.group) != "tensor")
+    if (!is_collective(i) || is_message(i) || i.phase == program::Phase::update || !is_over_tensor(p.mesh, i.group))
       return;
     if (starts(i, Collective::reduce_scatter) && body.does(program::Work::forward)) {
       t.time.seconds /= kSumPieces;
@@ -182,7 +185,7 @@ class Builder {
     TimedTransfer t;
     const int rank = rank_;
     if (i.kind == Kind::copy) {
-      t.channel = channel(p.stage, p.stage, "file");
+      t.channel = channel(p.stage, p.stage, program::queue_of(i));
       t.axis = axis("file");
       t.time = copy_time(cluster_, p.mesh.ranks(), i.cost.wire_bytes);
     } else {
@@ -196,11 +199,11 @@ class Builder {
         t.buffered = !t.receives && !software_.overlaps_messages;
         if (software_.cuts_messages) t.time = cut_message(p, i, t.time, rank);
         t.other = p.mesh.stage_of(members[0] == rank ? members[1] : members[0]);
-        t.channel = channel(t.receives ? t.other : p.stage, t.receives ? p.stage : t.other, i.channel);
+        t.channel = channel(t.receives ? t.other : p.stage, t.receives ? p.stage : t.other, {.channel = i.channel});
       } else {
         for (const int member : members)
           base::require(p.mesh.stage_of(member) == p.stage, "simulate", "a collective of several stages");
-        t.channel = channel(p.stage, p.stage, p.mesh.name_of(i.group));
+        t.channel = channel(p.stage, p.stage, queue);
         const bool of_gradients = i.phase == program::Phase::update;
         const Link& link = t.time.link == LinkKind::network ? cluster_.network.link : cluster_.node;
         t.late = (!software_.overlaps_gradients && of_gradients) || link.overlap == 0;
@@ -235,8 +238,7 @@ class Builder {
 
   // For a value that all ranks over `tensor` hold: sending one part, and gathering the parts.
   TransferTime cut_message(const Program& p, const Instruction& i, TransferTime whole, int rank) const {
-    const std::string axes[] = {"tensor"};
-    const std::vector<mesh::Factor> factors = p.mesh.expand(axes);
+    const std::vector<mesh::Factor> factors = tensor_factors(p.mesh);
     const program::Buffer& value = p.buffer(i.ins.empty() ? i.outs[0] : i.ins[0]);
     if (factors.empty() || std::ranges::any_of(factors, [&](mesh::Factor f) { return value.layout.is_split(f); }))
       return whole;
@@ -249,14 +251,24 @@ class Builder {
     return whole;
   }
 
+  static std::vector<mesh::Factor> tensor_factors(const mesh::Mesh& mesh) {
+    const std::string axes[] = {std::string(config::axis_of(&config::Parallel::tensor).name)};
+    return mesh.expand(axes);
+  }
+
+  static bool is_over_tensor(const mesh::Mesh& mesh, std::vector<mesh::Factor> group) {
+    std::ranges::sort(group);
+    return group == tensor_factors(mesh);
+  }
+
   // "data", "data tensor": the axes of a group, regardless of the order of its factors; "data.1" for a part of one.
   static std::string axis_name(const mesh::Mesh& mesh, std::vector<mesh::Factor> group) {
     std::ranges::sort(group);
     return mesh.name_of(group);
   }
 
-  int channel(int from, int to, const std::string& name) {
-    return channels_.try_emplace({from, to, name}, static_cast<int>(channels_.size())).first->second;
+  int channel(int from, int to, const program::Queue& queue) {
+    return channels_.try_emplace({from, to, queue}, static_cast<int>(channels_.size())).first->second;
   }
 
   int axis(const std::string& name) {
@@ -271,7 +283,7 @@ class Builder {
   KernelCosts kernels_;
   int rank_ = 0;  // of the stage being added
   TimedPrograms result_;
-  std::map<std::tuple<int, int, std::string>, int> channels_;
+  std::map<std::tuple<int, int, program::Queue>, int> channels_;  // by the stages at its ends
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kintsugi/simulate/work.h"
 
 #include "kintsugi/program/walk.h"
+#include "kintsugi/simulate/kernel_kind.h"
 
 namespace kintsugi::simulate {
 
@@ -11,7 +12,7 @@ namespace {
 
 // The part of an instruction's FLOPs that belongs to the forward pass.
 double forward_flops(const program::Body& body, const Instruction& i) {
-  if (i.kernel == "head_with_grad") return i.cost.flops / 3;
+  if (kind_of(i) == KernelKind::head_with_grad) return i.cost.flops / 3;
   return body.does(program::Work::forward) && i.kind == program::Kind::compute ? i.cost.flops : 0;
 }
 
@@ -22,7 +23,8 @@ Work of_body(const program::Body& body) {
     const double forward = forward_flops(body, i);
     w.model += 3 * forward;
     w.full_attention += 3 * forward;
-    if (i.kernel == "attention" && i.attributes.integer_or("causal", 0) != 0) w.full_attention += 3 * forward;
+    if (kind_of(i) == KernelKind::attention && i.attributes.integer_or("causal", 0) != 0)
+      w.full_attention += 3 * forward;
     w.hardware += i.cost.flops;
   }
   return w;
