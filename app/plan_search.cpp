@@ -154,7 +154,7 @@ void plan_search(const config::Settings& s, const SearchOptions& options) {
   if (found.left > 0) write_out("  {}\n", fold(print_left(found, options.seconds), kColumns, 2));
   write_out("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
             fold(search::why(found.best.front(), found.states, c, limit), kColumns, 5),
-            as_toml(found.best.front().candidate));
+            as_toml(s, found.best.front().candidate));
   if (!options.svg.empty()) base::write_output(options.svg, picture(found, c, devices, limit));
 }
 

@@ -97,6 +97,8 @@ struct OnCards {
   search::Candidate layout;
 };
 
+using search::sizes_of;
+
 void PrintTo(const OnCards& c, std::ostream* out) {
   *out << c.name << " " << c.dtype;
 }
@@ -122,7 +124,7 @@ TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
 
   // Messages about GPU memory, of the command and of a search.
   const TemporaryFolder folder;
-  std::ofstream(folder / "run.toml") << kModel << search::as_toml(layout);
+  std::ofstream(folder / "run.toml") << kModel << search::as_toml(given, layout);
   const Ended planned = run_kintsugi(
       folder.path(), fmt::format("plan run.toml --cluster {} --csv plan.csv --set {}", file, fmt::join(sets, " ")));
   ASSERT_EQ(planned.code, 0) << planned.err;
@@ -160,16 +162,15 @@ TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, DeviceMemoryOfACluster,
-    testing::Values(OnCards{"one", "fp32", {.micro_batch = 2}}, OnCards{"data", "bf16", {.data = 2, .micro_batch = 2}},
-                    OnCards{"zero_3", "bf16", {.data = 2, .zero = 3, .micro_batch = 2}},
-                    OnCards{"tensor", "fp32", {.tensor = 2, .micro_batch = 2}},
-                    OnCards{"pipeline", "bf16", {.pipe = 2, .micro_batch = 2}},
+    testing::Values(OnCards{"one", "fp32", {.micro_batch = 2}},
+                    OnCards{"data", "bf16", {.sizes = sizes_of({.data = 2}), .micro_batch = 2}},
+                    OnCards{"zero_3", "bf16", {.sizes = sizes_of({.data = 2}), .zero = 3, .micro_batch = 2}},
+                    OnCards{"tensor", "fp32", {.sizes = sizes_of({.tensor = 2}), .micro_batch = 2}},
+                    OnCards{"pipeline", "bf16", {.sizes = sizes_of({.pipe = 2}), .micro_batch = 2}},
                     OnCards{"recompute", "fp32", {.micro_batch = 4, .recompute = config::Recomputed::layers}},
                     OnCards{"all",
                             "bf16",
-                            {.data = 2,
-                             .tensor = 2,
-                             .pipe = 2,
+                            {.sizes = sizes_of({.data = 2, .tensor = 2, .pipe = 2}),
                              .zero = 1,
                              .schedule = "interleaved",
                              .chunks = 2,

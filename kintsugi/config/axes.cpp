@@ -60,6 +60,15 @@ void check_expert_ranks(const Given& given) {
                           divisors_around(experts, ranks));
 }
 
+// Tokens, or patches of an image.
+bool has_sequence(const Settings& s) {
+  return s.model.image_height == 0 || s.model.patch > 0;
+}
+
+int64_t longest_side(const Model& m) {
+  return std::max({m.image_height, m.image_width, m.image_depth});
+}
+
 }  // namespace
 
 std::string Axis::key() const {
@@ -79,34 +88,49 @@ const std::vector<Axis>& axes() {
                                .keys = {"parallel.sequence_parallel"},
                                .help = "mesh axis: splits heads, ffn and vocabulary (tensor parallelism)",
                                .others = "tp tensor_parallel tensor_model_parallel_size tensor_parallel_size tp_size"}),
-      axis<&Parallel::context>({.name = "context",
-                                .nearness = 20,
-                                .keys = {"parallel.context_method", "parallel.context_balance"},
-                                .help = "mesh axis: splits the tokens of each sample (context parallelism)",
-                                .others = "cp context_parallel context_parallel_size cp_size"}),
+      axis<&Parallel::context>(
+          {.name = "context",
+           .nearness = 20,
+           .keys = {"parallel.context_method", "parallel.context_balance"},
+           .fits = [](const Settings& s, int64_t n) { return has_sequence(s) && n <= s.train.sequence; },
+           .help = "mesh axis: splits the tokens of each sample (context parallelism)",
+           .others = "cp context_parallel context_parallel_size cp_size"}),
       axis<&Parallel::space>({.name = "space",
                               .nearness = 25,
                               .optional = true,
                               .keys = {"parallel.space_dims"},
+                              .fits = [](const Settings& s, int64_t n) { return n <= longest_side(s.model); },
                               .help = "mesh axis: splits height, width or depth of each image (spatial parallelism)",
                               .others = "spatial spatial_parallel halo"}),
-      axis<&Parallel::expert>({.name = "expert",
-                               .nearness = 22,
-                               .optional = true,
-                               .shares_samples = true,
-                               .check = check_expert_ranks,
-                               .help = "mesh axis: splits experts, and samples elsewhere (expert parallelism)",
-                               .others = "ep expert_parallel expert_parallel_size expert_model_parallel_size ep_size"}),
+      axis<&Parallel::expert>(
+          {.name = "expert",
+           .nearness = 22,
+           .optional = true,
+           .shares_samples = true,
+           .check = check_expert_ranks,
+           .fits = [](const Settings& s, int64_t n) { return s.model.experts > 0 && s.model.experts % n == 0; },
+           .help = "mesh axis: splits experts, and samples elsewhere (expert parallelism)",
+           .others = "ep expert_parallel expert_parallel_size expert_model_parallel_size ep_size"}),
       axis<&Parallel::pipe>({.name = "pipe",
                              .nearness = 0,
                              .optional = true,
                              .cuts_layers = true,
                              .keys = {"parallel.schedule", "parallel.chunks", "parallel.stages"},
                              .check = check_stages,
+                             .fits = [](const Settings& s, int64_t n) { return n <= s.model.layers; },
                              .help = "mesh axis: splits the layers into stages (pipeline parallelism)",
                              .others = "pp pipeline pipeline_parallel pipeline_model_parallel_size pp_size"}),
   };
   return kAxes;
+}
+
+const Axis& axis_of(int64_t Parallel::*size) {
+  for (const Axis& axis : axes()) {
+    Parallel p;
+    axis.set_size(p, 2);
+    if (p.*size == 2) return axis;
+  }
+  throw base::InternalError("config", "no axis has this size");
 }
 
 std::vector<const Axis*> axes_of_product() {

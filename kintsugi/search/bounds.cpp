@@ -6,6 +6,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/partition/stages.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/plan/schedule.h"
 #include "kintsugi/plan/schedule_timeline.h"
 #include "kintsugi/simulate/transfer_costs.h"
@@ -13,6 +14,7 @@
 
 namespace kintsugi::search {
 
+using config::Parallel;
 using config::Settings;
 using plan::Task;
 using plan::Work;
@@ -46,7 +48,7 @@ int64_t shared_by(const Candidate& c) {
 
 // Minimum number of micro-batches in flight over all chunks of a stage.
 int64_t in_flight(const Candidate& c, int stage, int64_t micro_batches) {
-  return std::min<int64_t>(c.pipe - stage, micro_batches);
+  return std::min<int64_t>(c.pipe() - stage, micro_batches);
 }
 
 enum class Place : uint8_t { first, between, last };  // of a micro-batch in a step
@@ -61,16 +63,21 @@ double weight_of(const UnitCost& u, Place place) {
   return place == Place::last ? u.last_weight : place == Place::first ? u.first_weight : u.weight;
 }
 
+// Blocks of a transformer whose kinds, if there are several, alternate.
+bool has_repeated_layers(const config::Model& model) {
+  return models::reads_tokens(model) && (model.experts == 0 || model.dense_layers == 0);
+}
+
 }  // namespace
 
 Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices)
-    : settings_(settings), cluster_(cluster), devices_(devices) {
-  const tensor::DType dtype = tensor::dtype_from(settings.train.dtype);
-  const auto peak = cluster.device.peak.find(dtype);
-  if (peak == cluster.device.peak.end())
-    throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", cluster.path,
-                          name_of(dtype), name_of(dtype));
-  rate_ = peak->second * std::max({cluster.products.share, cluster.attention.forward, cluster.attention.backward});
+    : settings_(settings), cluster_(cluster), devices_(devices), layered_(has_repeated_layers(settings.model)) {
+  rate_ = cluster.peak(tensor::dtype_from(settings.train.dtype)) *
+          std::max({cluster.products.share, cluster.attention.forward, cluster.attention.backward});
+  if (!layered_) {
+    whole_ = whole_model(settings);
+    return;
+  }
   const UnitCosts costs = unit_costs(settings, few_layers(settings, {}), {}, cluster, 1);
   for (const UnitCost& u : costs.units) whole_ += u;
 }
@@ -80,24 +87,27 @@ Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices
 // is at most T (1 - 1/m)^s / m, and their sum at most T (1 - (1 - 1/m)^p).
 Bound Bounds::by_arithmetic(const Candidate& c) const {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
-  const double of_micro_batch = whole_.flops * c.micro_batch / (rate_ * c.tensor * c.context);  // over all stages
+  // Over all stages. Ranks of the expert axis compute the tokens of as many samples as they have.
+  const double of_micro_batch = whole_.flops * c.micro_batch / (rate_ * c.tensor() * c.context() * c.space());
   const bool simple = c.chunks == 1 && !plan::schedule_named(c.schedule).split;
   const double seconds =
-      simple ? of_micro_batch / (1 - std::pow(1 - 1 / micro, c.pipe)) : micro * of_micro_batch / c.pipe;
+      simple ? of_micro_batch / (1 - std::pow(1 - 1 / micro, c.pipe())) : micro * of_micro_batch / c.pipe();
+  // Layers after the spatial ones have weights per position; without the expert axis, context splits experts.
+  const int64_t parts = int64_t{c.tensor()} * c.pipe() * c.expert() * c.space() * (has_experts() ? c.context() : 1);
   UnitCost part = whole_;
   double file = 0;
   if (c.offload.optimizer) {
     file = file_seconds(2.0 * static_cast<double>(part.optimizer) / static_cast<double>(shared_by(c))) /
-           (c.tensor * c.pipe);
+           static_cast<double>(parts);
     part.optimizer = 0;
   }
-  return {std::max(seconds, file), states_of(c, part) / (int64_t{c.tensor} * c.pipe)};
+  return {std::max(seconds, file), states_of(c, part) / parts};
 }
 
 std::shared_ptr<const FewLayers> Bounds::few_of(const Candidate& c) {
-  if (c.data == 1) return compiled(c);  // requested once, since its costs are cached
+  if (c.data() == 1) return compiled(c);  // requested once, since its costs are cached
   Replica key = replica_of(c);
-  key.data = 2;
+  key.sizes.set<&Parallel::data>(2);
   few_.forget(kKeptPrograms, [](const Replica&) { return true; });
   return few_.get(key, [&] { return compiled(c); });
 }
@@ -111,7 +121,7 @@ std::shared_ptr<const FewLayers> Bounds::compiled(const Candidate& c) const {
 }
 
 std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
-  costs_.forget(kKeptCosts, [](const Replica& key) { return key.data > 1; });
+  costs_.forget(kKeptCosts, [](const Replica& key) { return key.data() > 1; });
   return costs_.get(replica_of(c), [&]() -> std::shared_ptr<const UnitCosts> {
     const auto few = few_of(c);
     if (!few) return nullptr;
@@ -124,7 +134,7 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
 }
 
 std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c, int64_t replicas) {
-  const int n = c.pipe * c.chunks;
+  const int n = c.pipe() * c.chunks;
   if (n == 1) return {static_cast<int>(flops.size()) - 1};
   for (double& f : flops) f *= static_cast<double>(replicas);
   const std::scoped_lock lock(mutex_);
@@ -135,10 +145,10 @@ std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c, int6
 
 std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, bool alone) {
   Candidate c = whole;
-  if (alone) c.data = 1;
+  if (alone) c.sizes.set<&Parallel::data>(1);
   const int64_t micro = micro_batches(settings_, whole);
-  const std::tuple key(replica_of(c), micro, c.pipe, c.chunks);
-  return chunks_.get(key, [&] { return made_chunks(c, micro, whole.data); });
+  const std::tuple key(replica_of(c), micro, c.pipe(), c.chunks);
+  return chunks_.get(key, [&] { return made_chunks(c, micro, whole.data_ranks()); });
 }
 
 // `replicas`: of the run, which determines how stages are cut.
@@ -201,28 +211,28 @@ simulate::GroupShape Bounds::ring_shape(int64_t ranks, int64_t stride) {
 }
 
 // A ring on otherwise idle links, which is optimal. Ranks that have the same part of the model are `tensor` apart,
-// those of the data axis alone also times `context`.
+// those of the data axis alone also times `context`. Nothing for experts, which fewer ranks share than other weights.
 double Bounds::data_seconds(const Candidate& c, double bytes) {
-  if (c.shards() == 1 || bytes == 0) return 0;
-  const int64_t least = c.data > 1 ? c.data : c.shards();
+  if (c.shards() == 1 || bytes == 0 || c.expert() > 1) return 0;
+  const int64_t least = c.data() > 1 ? c.data() : c.shards();
   const double sent = bytes * static_cast<double>(least - 1) / static_cast<double>(least);
   const auto seconds = [&](int64_t ranks, int64_t stride) {
     return simulate::transfer_time(cluster_, ring_shape(ranks, stride), Collective::all_gather, sent).seconds;
   };
-  const double of_all = seconds(c.shards(), c.tensor);
-  return c.data == 1 ? of_all : std::min(of_all, seconds(c.data, int64_t{c.tensor} * c.context));
+  const double of_all = seconds(c.shards(), c.tensor());
+  return c.data() == 1 ? of_all : std::min(of_all, seconds(c.data(), int64_t{c.tensor()} * c.context()));
 }
 
 // Bytes that a stage sends to the next per micro-batch.
 int64_t Bounds::message_bytes(const Candidate& c) const {
-  const int64_t parts = int64_t{c.context} * c.tensor,
+  const int64_t parts = int64_t{c.context()} * c.tensor(),
                 size = tensor::size_of(tensor::dtype_from(settings_.train.dtype));
   return c.micro_batch * ((settings_.train.sequence + parts - 1) / parts) * settings_.model.embed * size;
 }
 
 double Bounds::message_seconds(const Candidate& c) const {
-  if (c.pipe == 1) return 0;
-  const int neighbour = static_cast<int>(devices_ / c.pipe);
+  if (c.pipe() == 1) return 0;
+  const int neighbour = static_cast<int>(devices_ / c.pipe());
   return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, {0, neighbour}), Collective::send,
                                  static_cast<double>(message_bytes(c)))
       .total();
@@ -233,7 +243,7 @@ double Bounds::message_seconds(const Candidate& c) const {
 double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
-  for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
+  for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe())) all += chunks[g];
   const bool narrowed = settings_.parallel.wire == "bf16" && settings_.train.gradient_dtype == "fp32";
   const double sent = narrowed ? 0.5 : 1;
   double data = 0;
@@ -244,6 +254,7 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
+  if (!layered_) return by_arithmetic(c);
   Candidate plain = c;
   plain.recompute = config::Recomputed::nothing;
   plain.offload = {};
@@ -253,6 +264,7 @@ std::optional<Bound> Bounds::by_layers(const Candidate& c) {
 }
 
 std::optional<Bound> Bounds::by_replica(const Candidate& c) {
+  if (!layered_) return by_arithmetic(c);
   Candidate plain = c;
   plain.offload.optimizer = false;
   plain.zero = 0;
@@ -271,7 +283,7 @@ double Bounds::file_wait(double bytes, double seconds) const {
 
 // Upper bound: if devices share cores, a stage may use those of others.
 double Bounds::faster(const Candidate& c) const {
-  return c.pipe > 1 ? cluster_.device.turns : 1;
+  return c.pipe() > 1 ? cluster_.device.turns : 1;
 }
 
 // Uses the layers of another candidate, which take no longer, without communication over the data axis.
@@ -285,15 +297,15 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
   const bool same_cut = c.recompute == like.recompute;  // otherwise stages may have other layers
-  const bool keeps_all = same_cut && !c.offload.activations;
+  const bool keeps_all = same_cut && !c.offload.activations && !has_experts();
   Bound bound;
   int64_t states_of_all = 0;
   double lead = 0, drain = 0;  // of the previous stages
-  for (int stage = 0; stage < c.pipe; ++stage) {
+  for (int stage = 0; stage < c.pipe(); ++stage) {
     double busy = 0, update = 0;
     int64_t states = 0, gradients = 0, kept = 0, least = chunks[static_cast<size_t>(stage)].carried,
             beside = chunks[static_cast<size_t>(stage)].beside;
-    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
+    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe())) {
       UnitCost u = chunks[g];
       if (c.offload.optimizer) u.optimizer = 0;
       busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * (u.backward + u.weight) +
@@ -310,7 +322,7 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
     }
     if (keeps_all) kept = in_flight(c, stage, micro) * least * c.chunks;
     // For a backward pass that follows when no more are in flight, and accumulates.
-    if (keeps_all && !split && micro > c.pipe - stage) kept += beside;
+    if (keeps_all && !split && micro > c.pipe() - stage) kept += beside;
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
     const double after = drain - file_wait(first.file_backward, first.backward);  // may come after its result
     bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? after : 0));
@@ -320,19 +332,20 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
     drain += std::min(first.backward, first.first_backward) + message;
     bound.seconds = std::max(bound.seconds, transfers(c, chunks, stage));
   }
-  bound.bytes = std::max(bound.bytes, states_of_all / c.pipe);
+  bound.bytes = std::max(bound.bytes, states_of_all / c.pipe());
   bound.seconds /= faster(c);
   return bound;
 }
 
 std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
+  if (!layered_) return by_arithmetic(c);
   Candidate plain = c;
   plain.offload = {};
   return by_tasks(c, plain);
 }
 
 std::optional<Bound> Bounds::by_files(const Candidate& c) {
-  return by_tasks(c, c);
+  return layered_ ? by_tasks(c, c) : by_arithmetic(c);
 }
 
 // Uses the chunks of another candidate, which take no longer.
@@ -343,7 +356,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
   const int64_t micro = micro_batches(settings_, c);
   plan::Schedule schedule;
   try {
-    schedule = plan::make_schedule(c.schedule, c.pipe, c.chunks, micro);
+    schedule = plan::make_schedule(c.schedule, c.pipe(), c.chunks, micro);
   } catch (const base::UserError&) {
     return std::nullopt;
   }
@@ -379,11 +392,11 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
        .message = message_seconds(c)});
   const auto shared = static_cast<double>(shared_by(c));
   Bound bound = {.seconds = timeline.length};
-  for (int stage = 0; stage < c.pipe; ++stage) {
+  for (int stage = 0; stage < c.pipe(); ++stage) {
     const std::vector<Task>& tasks = schedule.tasks[static_cast<size_t>(stage)];
     const std::vector<plan::Span>& spans = timeline.spans[static_cast<size_t>(stage)];
     UnitCost all;
-    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
+    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe())) all += chunks[g];
     if (c.offload.optimizer) all.optimizer = 0;
     double end = spans.back().end;  // of passes, and of the step's reductions that they have started
     int64_t carried = 0, most = 0;
@@ -402,7 +415,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     const double file = file_seconds(all.file_step / shared);
     bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),
                               spans.back().end + file, transfers(c, chunks, stage)});
-    if (c.offload.activations) most = 0;
+    if (c.offload.activations || has_experts()) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }
   bound.seconds /= faster(c);

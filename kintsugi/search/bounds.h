@@ -1,5 +1,8 @@
 // Lower bounds of step time and of memory per rank, each cheaper than compiling the run.
 //
+// Models whose layers are not copies of a few alternating kinds have only the bound by arithmetic: those of images and
+// tables, and those with experts after leading dense layers.
+//
 // A bound omits everything uncertain: contention, kernels slowed down by communication, workspaces, padding of buckets.
 // search_test compiles every candidate of small cases and checks each bound against the result.
 #pragma once
@@ -56,6 +59,8 @@ class Bounds {
   std::shared_ptr<const FewLayers> compiled(const Candidate& candidate) const;
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
   double faster(const Candidate& candidate) const;
+  // Whose tokens in slots are live for less time in some layouts: the bounds of memory omit activations.
+  bool has_experts() const { return settings_.model.experts > 0; }
   using Chunks = std::vector<UnitCost>;
   // Null for an invalid layout. `alone`: a replica without data-axis communication, with the samples of all replicas.
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
@@ -75,6 +80,7 @@ class Bounds {
   const config::Settings& settings_;
   const simulate::Cluster& cluster_;
   const int64_t devices_;
+  const bool layered_;            // otherwise all bounds are by arithmetic
   UnitCost whole_;                // the model on one device, for one sample
   double rate_ = 0;               // maximum FLOP/s of a device
   Once<Replica, FewLayers> few_;  // independent of the size of the data axis

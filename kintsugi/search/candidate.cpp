@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
-#include "kintsugi/config/axes.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/plan/schedule.h"
 
 namespace kintsugi::search {
@@ -60,11 +62,15 @@ std::vector<Timing> timings(const Settings& s, int64_t pipe, int64_t micro_batch
   return list;
 }
 
-void add_layout(const Settings& s, const Space& space, const Candidate& axes, std::vector<Candidate>& list) {
+// All choices of everything but the axes.
+void add_layouts(const Settings& s, const Space& space, const AxisSizes& sizes, std::vector<Candidate>& list) {
   constexpr std::array<Offloaded, kOffloads + 1> all = {{{}, {true, false}, {false, true}, {true, true}}};
   const size_t offloads = space.offload ? all.size() : 1;
-  for (const int64_t samples : micro_batch_sizes(s, s.train.global_batch / axes.data))
-    for (const Timing& timing : timings(s, axes.pipe, s.train.global_batch / axes.data / samples))
+  const Candidate axes = {.sizes = sizes};
+  if (s.train.global_batch % axes.data_ranks() != 0) return;
+  const int64_t share = s.train.global_batch / axes.data_ranks();
+  for (const int64_t samples : micro_batch_sizes(s, share))
+    for (const Timing& timing : timings(s, axes.pipe(), share / samples))
       for (const Recomputed what : {Recomputed::nothing, Recomputed::attention, Recomputed::layers})
         for (int32_t zero = 0; zero <= (axes.shards() > 1 ? 3 : 0); ++zero)
           for (size_t o = 0; o < offloads; ++o) {
@@ -79,40 +85,63 @@ void add_layout(const Settings& s, const Space& space, const Candidate& axes, st
           }
 }
 
+// Images have no sequence.
+bool splits_sequence(const Settings& s, const Candidate& c) {
+  return c.tensor() > 1 && !models::reads_images(s.model);
+}
+
+// Sizes of these axes whose product is `devices`; the last takes the rest.
+void add_sizes(const Settings& s, const Space& space, std::span<const config::Axis* const> axes, int64_t devices,
+               AxisSizes sizes, std::vector<Candidate>& list) {
+  const config::Axis& axis = *axes.front();
+  int32_t& size = sizes.list[static_cast<size_t>(&axis - config::axes().data())];
+  for (const int64_t n : axes.size() == 1 ? std::vector<int64_t>{devices} : divisors(devices)) {
+    if (n > 1 && axis.fits != nullptr && !axis.fits(s, n)) continue;
+    size = static_cast<int32_t>(n);
+    if (axes.size() == 1)
+      add_layouts(s, space, sizes, list);
+    else
+      add_sizes(s, space, axes.subspan(1), devices / n, sizes, list);
+  }
+}
+
 }  // namespace
 
+AxisSizes sizes_of(const config::Parallel& parallel) {
+  AxisSizes sizes;
+  const std::vector<config::Axis>& axes = config::axes();
+  base::require(axes.size() <= AxisSizes::kMost, "search", "{} axes", axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) sizes.list[i] = static_cast<int32_t>(axes[i].size(parallel));
+  return sizes;
+}
+
+int64_t Candidate::data_ranks() const {
+  int64_t ranks = 1;
+  const std::vector<config::Axis>& axes = config::axes();
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].shares_samples) ranks *= sizes.list[i];
+  return ranks;
+}
+
 std::vector<Candidate> candidates(const Settings& s, const Space& space) {
+  std::vector<const config::Axis*> axes = config::axes_of_product();
+  const config::Axis* const data = &config::axis_of(&config::Parallel::data);
+  std::ranges::stable_partition(axes, [&](const config::Axis* axis) { return axis != data; });
   std::vector<Candidate> list;
-  for (const int64_t pipe : divisors(space.devices)) {
-    if (pipe > s.model.layers) break;
-    for (const int64_t tensor : divisors(space.devices / pipe))
-      for (const int64_t context : divisors(space.devices / pipe / tensor)) {
-        const int64_t data = space.devices / pipe / tensor / context;
-        if (s.train.global_batch % data != 0 || context > s.train.sequence) continue;
-        add_layout(s, space,
-                   {.data = static_cast<int32_t>(data),
-                    .tensor = static_cast<int32_t>(tensor),
-                    .context = static_cast<int32_t>(context),
-                    .pipe = static_cast<int32_t>(pipe)},
-                   list);
-      }
-  }
+  add_sizes(s, space, axes, space.devices, sizes_of({}), list);
   return list;
 }
 
 Settings settings_of(const Settings& settings, const Candidate& c) {
   Settings s = settings;
   config::Parallel& p = s.parallel;
-  p.data = c.data;
-  p.tensor = c.tensor;
-  p.context = c.context;
-  p.pipe = c.pipe;
-  p.expert = 1;  // no candidate splits experts
+  const std::vector<config::Axis>& axes = config::axes();
+  for (size_t i = 0; i < axes.size(); ++i) axes[i].set_size(p, c.sizes.list[i]);
   p.ranks = config::ranks_of(p);
   p.zero = c.zero;
   p.shard_group = 0;
-  p.shard_context = c.context > 1 && c.zero > 0;
-  p.sequence_parallel = c.tensor > 1;
+  p.shard_context = c.context() > 1 && c.zero > 0;
+  p.sequence_parallel = splits_sequence(s, c);
   p.mesh_order = config::default_mesh_order();
   p.schedule = c.schedule;
   p.chunks = c.chunks;
@@ -126,20 +155,21 @@ Settings settings_of(const Settings& settings, const Candidate& c) {
 }
 
 int64_t micro_batches(const Settings& settings, const Candidate& c) {
-  return settings.train.global_batch / c.data / c.micro_batch;
+  return settings.train.global_batch / c.data_ranks() / c.micro_batch;
 }
 
 std::string in_words(const Candidate& c) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (c.data > 1) add(fmt::format("data {}", c.data));
-  if (c.tensor > 1) add(fmt::format("tensor {}", c.tensor));
-  if (c.context > 1) add(fmt::format("context {}", c.context));
-  if (c.pipe > 1)
-    add(fmt::format("pipe {}{}", c.pipe,
-                    c.chunks > 1           ? fmt::format(" interleaved x{}", c.chunks)
-                    : c.schedule != "1f1b" ? fmt::format(" {}", c.schedule)
-                                           : ""));
+  const std::vector<config::Axis>& axes = config::axes();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (c.sizes.list[i] == 1) continue;
+    const std::string timing = !axes[i].cuts_layers   ? ""
+                               : c.chunks > 1         ? fmt::format(" interleaved x{}", c.chunks)
+                               : c.schedule != "1f1b" ? fmt::format(" {}", c.schedule)
+                                                      : "";
+    add(fmt::format("{} {}{}", axes[i].name, c.sizes.list[i], timing));
+  }
   if (text.empty()) add("one device");
   if (c.zero > 0) add(fmt::format("zero {}", c.zero));
   add(fmt::format("micro_batch {}", c.micro_batch));
@@ -148,20 +178,16 @@ std::string in_words(const Candidate& c) {
   return text;
 }
 
-std::string as_toml(const Candidate& c) {
+std::string as_toml(const Settings& settings, const Candidate& c) {
   std::string text = fmt::format("[train]\nmicro_batch = {}\n[parallel]\n", c.micro_batch);
-  const auto axis = [&](std::string_view name, int32_t size) {
-    if (size > 1) text += fmt::format("{} = {}\n", name, size);
-  };
-  axis("data", c.data);
-  axis("tensor", c.tensor);
-  axis("context", c.context);
-  axis("pipe", c.pipe);
-  if (c.pipe > 1) text += fmt::format("schedule = \"{}\"\n", c.schedule);
+  const std::vector<config::Axis>& axes = config::axes();
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (c.sizes.list[i] > 1) text += fmt::format("{} = {}\n", axes[i].name, c.sizes.list[i]);
+  if (c.pipe() > 1) text += fmt::format("schedule = \"{}\"\n", c.schedule);
   if (c.chunks > 1) text += fmt::format("chunks = {}\n", c.chunks);
   if (c.zero > 0) text += fmt::format("zero = {}\n", c.zero);
-  if (c.zero > 0 && c.context > 1) text += "shard_context = true\n";
-  if (c.tensor > 1) text += "sequence_parallel = true\n";
+  if (c.zero > 0 && c.context() > 1) text += "shard_context = true\n";
+  if (splits_sequence(settings, c)) text += "sequence_parallel = true\n";
   if (c.recompute != Recomputed::nothing) text += fmt::format("recompute = \"{}\"\n", name_of(c.recompute));
   if (c.offload.optimizer || c.offload.activations) text += fmt::format("offload = \"{}\"\n", name_of(c.offload));
   return text;

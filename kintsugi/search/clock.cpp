@@ -27,10 +27,9 @@ double Clock::transfer(int queue, const simulate::TransferTime& time) {
   double& free = free_[static_cast<size_t>(queue)];
   const double begin = std::max(free, now) + time.latency;
   free = begin + time.seconds;
-  const double slowdown = time.link == simulate::LinkKind::node      ? node_
-                          : time.link == simulate::LinkKind::network ? network_
-                                                                     : 1;
-  flows_.push_back({begin, free, slowdown});
+  flows_.push_back(
+      {begin, free,
+       cluster_.slowdown(time.link == simulate::LinkKind::node, time.link == simulate::LinkKind::network)});
   return free;
 }
 

@@ -10,8 +10,8 @@ namespace kintsugi::search {
 
 class Clock {
  public:
-  Clock(const simulate::Cluster& cluster, int queues)
-      : node_(cluster.node.slowdown), network_(cluster.network.link.slowdown), free_(static_cast<size_t>(queues), 0) {}
+  // The cluster must outlive it.
+  Clock(const simulate::Cluster& cluster, int queues) : cluster_(cluster), free_(static_cast<size_t>(queues), 0) {}
 
   double now = 0;
 
@@ -25,7 +25,7 @@ class Clock {
     double begin = 0, end = 0, slowdown = 1;
   };
 
-  double node_, network_;
+  const simulate::Cluster& cluster_;
   std::vector<Flow> flows_;
   std::vector<double> free_;  // [queue]: when it becomes free
 };

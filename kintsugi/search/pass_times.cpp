@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/settings.h"
 #include "kintsugi/simulate/arrange.h"
 #include "kintsugi/tensor/dims.h"
 
@@ -12,12 +13,18 @@ namespace kintsugi::search {
 using program::Instruction;
 using program::Program;
 
-Steps::Steps(const Program& p, const simulate::Cluster& cluster, double slowest, const Candidate& candidate)
+Steps::Steps(const Program& p, mesh::Mesh whole, const simulate::Cluster& cluster, double slowest,
+             const Candidate& candidate)
     : p_(p),
+      whole_(std::move(whole)),
       cluster_(cluster),
       slowest_(slowest),
       candidate_(candidate),
-      costs_(cluster, simulate::softwares().front()) {}
+      costs_(cluster, simulate::softwares().front()) {
+  const std::vector<mesh::Axis>& axes = p.mesh.axes();
+  const auto found = std::ranges::find(axes, config::axis_of(&config::Parallel::data).name, &mesh::Axis::name);
+  data_ = static_cast<int>(found - axes.begin());
+}
 
 std::vector<Step> Steps::of(const program::Body& body) {
   std::vector<Step> steps;
@@ -35,7 +42,7 @@ std::vector<Step> Steps::of(const program::Body& body) {
     if (i.kind == program::Kind::compute) {
       step.seconds = seconds(a);
       if (std::ranges::any_of(i.ins, [&](program::BufferId b) { return is_shard(b); }))
-        step.seconds *= 2.0 / candidate_.data;
+        step.seconds *= 2.0 / candidate_.data();
       if (step.seconds == 0) continue;
     } else if (i.kind == program::Kind::collective) {
       const program::Queue queue = program::queue_of(i);
@@ -43,7 +50,8 @@ std::vector<Step> Steps::of(const program::Body& body) {
       step.over_data = is_over_data(i) || is_of_states(i);
       step.of_step = !awaited.contains(i.event);
       step.queue = queues_.try_emplace(queue, static_cast<int>(queues_.size())).first->second;
-      step.transfer = transfer(i, queue);
+      const Group& group = group_of(queue);
+      step.transfer = simulate::transfer_time(cluster_, group.shape, i.collective, group.bytes * i.cost.wire_bytes);
     } else if (i.kind == program::Kind::wait && i.awaited == program::Kind::collective) {
       step.kind = Step::Kind::wait;
     } else {
@@ -76,10 +84,6 @@ Steps::Handed Steps::handed_on(const program::Body& body) const {
   return found;
 }
 
-bool Steps::is_data(mesh::Factor f) const {
-  return p_.mesh.axes()[static_cast<size_t>(p_.mesh.factor(f).axis)].name == "data";
-}
-
 bool Steps::is_over_data(const Instruction& i) const {
   return std::ranges::any_of(i.group, [&](mesh::Factor f) { return is_data(f); });
 }
@@ -91,24 +95,28 @@ bool Steps::is_of_states(const Instruction& i) const {
 // The batch grows with the axis, so that a rank's share is constant.
 bool Steps::is_shard(program::BufferId b) const {
   return std::ranges::any_of(p_.buffer(b).layout.splits(), [&](const mesh::Split& split) {
-    return split.dim != "batch" && std::ranges::any_of(split.factors, [&](mesh::Factor f) { return is_data(f); });
+    return split.dim != tensor::kSamples &&
+           std::ranges::any_of(split.factors, [&](mesh::Factor f) { return is_data(f); });
   });
 }
 
-// Without contention; communication over the data axis with as many ranks as the run has.
-simulate::TransferTime Steps::transfer(const Instruction& i, const program::Queue& queue) const {
-  const std::vector<int> members = program::members(p_.mesh, queue, 0);
-  double bytes = i.cost.wire_bytes;
-  std::vector<int> ranks = members;
-  const auto n = static_cast<double>(members.size());
-  if (is_over_data(i)) {
-    const double real = n / 2 * candidate_.data;
-    bytes *= (real - 1) / real / ((n - 1) / n);
-    const int stride = candidate_.tensor * (members.size() == 2 ? candidate_.context : 1);
-    ranks.clear();
-    for (int r = 0; r < static_cast<int>(real); ++r) ranks.push_back(r * stride);
+// Of a queue in the run: the data axis is as large as there.
+const Steps::Group& Steps::group_of(const program::Queue& queue) {
+  const auto [found, is_new] = groups_.try_emplace(queue);
+  Group& group = found->second;
+  if (!is_new) return group;
+  std::vector<int> ranks = program::members(p_.mesh, queue, 0);
+  if (std::ranges::any_of(queue.group, [&](mesh::Factor f) { return is_data(f); })) {
+    const auto few = static_cast<double>(ranks.size());
+    std::vector<std::string> names;
+    for (const mesh::Factor f : queue.group)
+      names.push_back(is_data(f) ? p_.mesh.axes()[static_cast<size_t>(data_)].name : p_.mesh.factor(f).name);
+    ranks = whole_.group(0, whole_.expand(names));
+    const auto all = static_cast<double>(ranks.size());
+    group.bytes = (all - 1) / all / ((few - 1) / few);
   }
-  return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes);
+  group.shape = simulate::shape_of(cluster_, ranks);
+  return group;
 }
 
 PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)

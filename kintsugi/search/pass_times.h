@@ -36,8 +36,10 @@ struct Step {
 // The steps of a program compiled for at most two ranks of the data axis, as they are in a candidate with more.
 class Steps {
  public:
-  // `slowest`: factor by which all kernels wait for those of the slowest device. The arguments must outlive it.
-  Steps(const program::Program& p, const simulate::Cluster& cluster, double slowest, const Candidate& candidate);
+  // `whole`: the mesh of the candidate, of one stage. `slowest`: factor by which all kernels wait for those of the
+  // slowest device. The other arguments must outlive it.
+  Steps(const program::Program& p, mesh::Mesh whole, const simulate::Cluster& cluster, double slowest,
+        const Candidate& candidate);
 
   // Omits copies to files, and instructions that take no time.
   std::vector<Step> of(const program::Body& body);
@@ -54,17 +56,24 @@ class Steps {
     std::set<const program::Instruction*> from, to;
   };
   Handed handed_on(const program::Body& body) const;
-  bool is_data(mesh::Factor f) const;
+  bool is_data(mesh::Factor f) const { return p_.mesh.factor(f).axis == data_; }
   bool is_over_data(const program::Instruction& i) const;
   bool is_of_states(const program::Instruction& i) const;
-  simulate::TransferTime transfer(const program::Instruction& i, const program::Queue& queue) const;
+  struct Group {
+    simulate::GroupShape shape;
+    double bytes = 1;  // sent per byte of the program
+  };
+  const Group& group_of(const program::Queue& queue);
 
   const program::Program& p_;
+  const mesh::Mesh whole_;
+  int data_ = -1;  // index of the data axis in the program's mesh
   const simulate::Cluster& cluster_;
   const double slowest_;
   const Candidate& candidate_;
   const simulate::KernelCosts costs_;
   std::map<program::Queue, int> queues_;
+  std::map<program::Queue, Group> groups_;
 };
 
 // The layers of a pass.

@@ -179,10 +179,10 @@ class Searcher {
   std::vector<size_t> order_of_work(const std::vector<Entry>& entries) const {
     const auto compiled_for = [&](const Entry& e) {
       Replica few = replica_of(all_[e.index]);
-      few.data = std::min(few.data, 2);
+      few.sizes.set<&config::Parallel::data>(std::min(few.data(), 2));
       if (e.level < Level::replica) {
         few.zero = 0;
-        few.data = 1;
+        few.sizes.set<&config::Parallel::data>(1);
         few.offload_optimizer = few.offload_activations = false;
       }
       if (e.level == Level::arithmetic) {
@@ -219,7 +219,7 @@ class Searcher {
   using Likeness = std::tuple<int32_t, bool, bool, bool, bool>;
   Likeness likeness(uint32_t index) const {
     const Candidate& c = all_[index];
-    return {c.zero, c.pipe > 1, c.chunks > 1, c.offload.optimizer, c.offload.activations};
+    return {c.zero, c.pipe() > 1, c.chunks > 1, c.offload.optimizer, c.offload.activations};
   }
   void learn(const Entry& e) {
     if (scheduled_.contains(e.index)) ratios_[likeness(e.index)].push_back(e.seconds / scheduled_.at(e.index));

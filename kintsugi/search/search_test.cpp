@@ -83,6 +83,9 @@ const std::vector<Case>& cases() {
        2, true},
       {"uneven", "[model]\nlayers = 3\nembed = 60\nheads = 3\nvocab = 65\n[train]\nsequence = 30\nglobal_batch = 6\n",
        3},
+      {"experts",
+       "[model]\nfamily = \"mixtral\"\nlayers = 2\nembed = 32\nheads = 4\nexperts = 4\nvocab = 96\n[train]\n"
+       "sequence = 16\nglobal_batch = 4\n"},
       {"turns", "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 4\n", 4,
        false, 2},
   };
@@ -162,6 +165,56 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
   }
 }
 
+constexpr std::string_view kImages =
+    "[model]\nfamily = \"lenet\"\nimage_channels = 1\nimage_height = 28\nimage_width = 28\noutputs = 10\n"
+    "[train]\nglobal_batch = 4\n";
+
+std::set<std::string> names_of_axes(const std::vector<Candidate>& list) {
+  std::set<std::string> names;
+  for (const Candidate& c : list)
+    for (size_t i = 0; i < config::axes().size(); ++i)
+      if (c.sizes.list[i] > 1) names.emplace(config::axes()[i].name);
+  return names;
+}
+
+// Of the list of axes, those along which the model has something to divide.
+TEST(Search, ProposesTheAxesThatFitTheModel) {
+  const auto names = [](const std::string& text) {
+    return names_of_axes(candidates(settings_from(text), {.devices = 4}));
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(names(cases()[0].text), (Names{"data", "tensor", "context", "pipe"}));
+  EXPECT_EQ(names(std::ranges::find(cases(), "experts", &Case::name)->text),
+            (Names{"data", "tensor", "context", "expert", "pipe"}));
+  EXPECT_EQ(names(std::string(kImages)), (Names{"data", "tensor", "space", "pipe"}));
+}
+
+// Images: bounds by arithmetic only, so that each layout that is not slower is compiled.
+TEST(Search, FindsTheFastestLayoutOfImages) {
+  const config::Settings s = settings_from(std::string(kImages));
+  const simulate::Cluster c = cluster();
+  const Space space = {.devices = 2};
+  Bounds bounds(s, c, space.devices);
+  std::vector<double> seconds;
+  bool splits_images = false;
+  for (const Candidate& candidate : candidates(s, space)) {
+    const auto real = try_candidate(s, candidate, c, INT64_MAX);
+    if (!real) continue;
+    const auto files = bounds.by_files(candidate);
+    ASSERT_TRUE(files);
+    EXPECT_LE(files->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate);
+    EXPECT_LE(files->bytes, real->bytes) << in_words(candidate);
+    seconds.push_back(real->time.seconds);
+    splits_images = splits_images || candidate.space() > 1;
+  }
+  EXPECT_TRUE(splits_images);
+  ASSERT_GT(seconds.size(), 10u);
+  std::ranges::sort(seconds);
+  const Found found = search(s, c, {.space = space, .limit = INT64_MAX});
+  ASSERT_EQ(found.best.size(), 10u);
+  for (size_t i = 0; i < found.best.size(); ++i) EXPECT_EQ(found.best[i].time.seconds, seconds[i]) << i;
+}
+
 // Gradient sums that take about as long as the layers that hide them, with several chunks per stage.
 TEST(Search, BoundsHoldWhereSumsAreHidden) {
   const config::Settings s = settings_from(
@@ -172,7 +225,7 @@ TEST(Search, BoundsHoldWhereSumsAreHidden) {
     Bounds bounds(s, c, 4);
     for (const int32_t chunks : {1, 2, 4})
       for (const int32_t zero : {0, 1, 2, 3}) {
-        Candidate candidate = {.data = 2, .pipe = 2, .zero = zero, .chunks = chunks};
+        Candidate candidate = {.sizes = sizes_of({.data = 2, .pipe = 2}), .zero = zero, .chunks = chunks};
         if (chunks > 1) candidate.schedule = "interleaved";
         const auto bound = bounds.by_schedule(candidate);
         const auto real = time_candidate(s, candidate, c);
@@ -193,7 +246,8 @@ TEST(Search, BoundsHoldWhereManyShareStates) {
   for (const int32_t chunks : {1, 2, 4})
     for (const int32_t zero : {2, 3})
       for (const config::Recomputed recompute : {config::Recomputed::nothing, config::Recomputed::layers}) {
-        Candidate candidate = {.data = 16, .pipe = 2, .zero = zero, .chunks = chunks, .recompute = recompute};
+        Candidate candidate = {
+            .sizes = sizes_of({.data = 16, .pipe = 2}), .zero = zero, .chunks = chunks, .recompute = recompute};
         if (chunks > 1) candidate.schedule = "interleaved";
         const auto bound = bounds.by_schedule(candidate);
         const auto real = time_candidate(s, candidate, c);
@@ -210,7 +264,7 @@ TEST(Search, BoundsHoldWhereContextSharesStates) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 64\nglobal_batch = 16\n");
   for (const double bandwidth : {1e9, 16e9})
-    for (const int32_t data : {1, 2, 4}) {
+    for (const int64_t data : {1, 2, 4}) {
       simulate::Cluster c = cluster();
       c.network.link.bandwidth = bandwidth;
       Bounds bounds(s, c, 16);
@@ -218,8 +272,10 @@ TEST(Search, BoundsHoldWhereContextSharesStates) {
       for (const int32_t chunks : {1, 2})
         for (const int32_t zero : {0, 1, 2, 3})
           for (const config::Recomputed recompute : {config::Recomputed::nothing, config::Recomputed::layers}) {
-            Candidate candidate = {
-                .data = data, .context = 4 / data, .pipe = 4, .zero = zero, .chunks = chunks, .recompute = recompute};
+            Candidate candidate = {.sizes = sizes_of({.data = data, .context = 4 / data, .pipe = 4}),
+                                   .zero = zero,
+                                   .chunks = chunks,
+                                   .recompute = recompute};
             if (chunks > 1) candidate.schedule = "interleaved";
             const std::string name = fmt::format("{}, {}", in_words(candidate), bandwidth);
             const auto replica = bounds.by_replica(candidate), bound = bounds.by_schedule(candidate);
@@ -250,8 +306,7 @@ TEST(Search, BoundsHoldWhereStatesOrActivationsGoToTheFile) {
              {config::Recomputed::nothing, config::Recomputed::attention, config::Recomputed::layers})
           for (const config::Offloaded offload :
                {config::Offloaded{false, true}, config::Offloaded{true, false}, config::Offloaded{true, true}}) {
-            Candidate candidate = {.data = 4,
-                                   .pipe = 2,
+            Candidate candidate = {.sizes = sizes_of({.data = 4, .pipe = 2}),
                                    .zero = zero,
                                    .chunks = chunks,
                                    .micro_batch = 2,
@@ -279,8 +334,11 @@ TEST(Search, MemoryBoundsHoldInDeepPipelines) {
   for (const config::Recomputed recompute :
        {config::Recomputed::nothing, config::Recomputed::attention, config::Recomputed::layers})
     for (const std::string_view schedule : {"1f1b", "interleaved", "zero_bubble"}) {
-      Candidate candidate = {.pipe = schedule == "interleaved" ? 4 : 8, .schedule = schedule, .recompute = recompute};
-      if (schedule == "interleaved") candidate.chunks = candidate.data = 2;
+      const bool interleaved = schedule == "interleaved";
+      const Candidate candidate = {.sizes = interleaved ? sizes_of({.data = 2, .pipe = 4}) : sizes_of({.pipe = 8}),
+                                   .schedule = schedule,
+                                   .chunks = interleaved ? 2 : 1,
+                                   .recompute = recompute};
       const auto replica = bounds.by_replica(candidate), bound = bounds.by_schedule(candidate);
       ASSERT_TRUE(replica && bound);
       const int64_t bytes = bytes_of(s, candidate);
@@ -355,7 +413,7 @@ TEST(Search, TheSectionToPaste) {
   const std::string train = "[train]\nsequence = 32\nglobal_batch = 8\n";
   const config::Settings s = settings_from(model + train);
   for (const Candidate& c : candidates(s, {.devices = 4, .offload = true})) {
-    std::string pasted = as_toml(c);
+    std::string pasted = as_toml(s, c);
     pasted.insert(pasted.find('\n') + 1, "sequence = 32\nglobal_batch = 8\n");
     config::Settings expected = settings_of(s, c);
     config::Settings again = settings_from(model + pasted);

@@ -10,6 +10,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
+#include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule.h"
 #include "kintsugi/program/queue.h"
 #include "kintsugi/program/walk.h"
@@ -19,6 +20,7 @@
 
 namespace kintsugi::search {
 
+using config::Parallel;
 using config::Settings;
 using program::BufferId;
 using program::Instruction;
@@ -52,8 +54,9 @@ std::vector<LayerKind> kinds_of(const config::Model& model) {
 // The run on one replica of one stage (two replicas, if the run has several), with a few layers of each kind.
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
-  one.pipe = one.chunks = 1;
-  one.data = std::min(c.data, 2);
+  one.sizes.set<&Parallel::pipe>(1);
+  one.sizes.set<&Parallel::data>(std::min(c.data(), 2));
+  one.chunks = 1;
   one.schedule = plan::schedule_named(c.schedule).split ? c.schedule : "1f1b";
   Settings s = settings_of(settings, one);
   const config::Model& model = settings.model;
@@ -65,21 +68,29 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
       if (!model.window_layers.empty()) s.model.window_layers.emplace_back(config::kWindowLayers[kind.window ? 1 : 0]);
       if (!model.rotary_layers.empty()) s.model.rotary_layers.emplace_back(config::kRotaryLayers[kind.rotary ? 1 : 0]);
     }
-  s.train.global_batch = kMicroBatches * s.train.micro_batch * one.data;
+  s.train.global_batch = kMicroBatches * s.train.micro_batch * one.data_ranks();
   s.train.reproducible = 0;
   return s;
+}
+
+// The mesh of the run on one stage.
+mesh::Mesh mesh_of(const Settings& settings, const Candidate& c) {
+  Candidate one = c;
+  one.sizes.set<&Parallel::pipe>(1);
+  return plan::plan_from(settings_of(settings, one).parallel).mesh;
 }
 
 // Seconds and bytes per layer; index 0 is the embedding, and the head follows the last layer.
 class Measured {
  public:
   // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times.
-  Measured(const Program& p, size_t kinds, const Cluster& cluster, double slowest, const Candidate& c)
+  Measured(const Settings& settings, const Program& p, size_t kinds, const Cluster& cluster, double slowest,
+           const Candidate& c)
       : p_(p),
         kinds_(kinds),
         cluster_(cluster),
         candidate_(c),
-        steps_(p, cluster, slowest, c),
+        steps_(p, mesh_of(settings, c), cluster, slowest, c),
         layers_(layers_of(p)),
         units_(static_cast<size_t>(layers_ + 2)) {}
 
@@ -90,7 +101,7 @@ class Measured {
     if (!candidate_.offload.activations) {
       add_carried();
       // Gradients that only ranks of the context axis reduce in each pass are live for less time in some runs.
-      if (candidate_.data > 1 || shards() == 1 || candidate_.zero < 2) add_beside();
+      if (candidate_.data() > 1 || shards() == 1 || candidate_.zero < 2) add_beside();
     }
     return std::move(units_);
   }
@@ -106,10 +117,7 @@ class Measured {
   }
 
   // Includes attention: kernels limited by the matmul peak.
-  static bool is_product(const Instruction& i) {
-    return i.kind == Kind::compute && (i.kernel == "contract" || i.kernel == "grouped" ||
-                                       i.kernel.starts_with("attention") || i.kernel.starts_with("head"));
-  }
+  static bool is_product(const Instruction& i) { return i.cost.cost_class != tensor::CostClass::other; }
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
@@ -153,7 +161,7 @@ class Measured {
       if (!when || !body.does(work)) return;
       const Timed& pass = timed(call.body);
       for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += pass.seconds[u];
-      if (candidate_.data == 1 || !std::ranges::any_of(pass.steps, &Step::over_data)) return;
+      if (candidate_.data() == 1 || !std::ranges::any_of(pass.steps, &Step::over_data)) return;
       double UnitCost::*sums = std::ranges::any_of(pass.steps, &Step::of_step) ? &UnitCost::sums : nullptr;
       passes_.push_back({part, alone, rest, sums, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
     };
@@ -213,7 +221,8 @@ class Measured {
 
   // Number of ranks of the program over which ZeRO shards states.
   int64_t shards() const {
-    return candidate_.zero > 0 ? int64_t{std::min(candidate_.data, 2)} * candidate_.context : 1;
+    return candidate_.zero > 0 ? int64_t{std::min(candidate_.data(), 2)} * candidate_.context() * candidate_.expert()
+                               : 1;
   }
 
   void add_states() {
@@ -372,15 +381,15 @@ UnitCost& UnitCost::operator+=(const UnitCost& other) {
 }
 
 Replica replica_of(const Candidate& c) {
-  return {.tensor = c.tensor,
-          .context = c.context,
+  AxisSizes sizes = c.sizes;
+  sizes.set<&Parallel::pipe>(1);
+  return {.sizes = sizes,
           .micro_batch = c.micro_batch,
           .split = plan::schedule_named(c.schedule).split,
           .recompute = c.recompute,
           .offload_optimizer = c.offload.optimizer,
           .offload_activations = c.offload.activations,
-          .zero = c.shards() > 1 ? c.zero : 0,
-          .data = c.data};
+          .zero = c.shards() > 1 ? c.zero : 0};
 }
 
 FewLayers few_layers(const Settings& settings, const Candidate& c) {
@@ -399,10 +408,31 @@ FewLayers few_layers(const Settings& settings, const Candidate& c) {
   return {.program = std::move(programs[0]), .flops = std::move(flops)};
 }
 
+UnitCost whole_model(const Settings& settings) {
+  Settings s = settings_of(settings, {});
+  s.train.global_batch = s.train.micro_batch = 1;
+  s.train.reproducible = 0;
+  const Program p = compile::only_stage(
+      compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .extent = lower::Extent::timed}));
+  UnitCost all;
+  program::for_each_instruction(p, p.list(program::Step::train), [&](const auto&, size_t, const Instruction& i) {
+    if (i.cost.cost_class != tensor::CostClass::other) all.flops += i.cost.flops;
+  });
+  std::set<BufferId> seen;
+  for (const program::StateInfo& state : p.states) {
+    const BufferId root = p.root(state.buffer);
+    if (!seen.insert(root).second || p.buffer(root).region != program::Region::state) continue;
+    if (state.kind == program::StateKind::weight) all.weights += p.buffer(root).bytes();
+    if (state.kind == program::StateKind::gradient) all.gradients += p.buffer(root).bytes();
+    if (state.kind == program::StateKind::optimizer) all.optimizer += p.buffer(root).bytes();
+  }
+  return all;
+}
+
 UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const Candidate& c, const Cluster& cluster,
                      int64_t devices) {
   const std::vector<LayerKind> kinds = kinds_of(settings.model);
-  Measured measured(compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c);
+  Measured measured(settings, compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c);
   const std::vector<UnitCost> few = measured.take();
   const std::vector<double>& flops = compiled.flops;
   // The minimum over the layers of each kind; the first and last of them include the embedding and the head.

@@ -61,15 +61,17 @@ struct UnitCosts {
   std::vector<DataPass> passes = {};
 };
 
-// The properties of a candidate on which they depend. `split`: weight gradients are separate work. `data`: more than 1,
-// unless communication over the data axis is omitted.
+// The properties of a candidate on which they depend. `split`: weight gradients are separate work. data: 1
+// if communication over the data axis is omitted.
 struct Replica {
-  int32_t tensor = 1, context = 1, micro_batch = 1;
+  AxisSizes sizes = {};  // without pipe
+  int32_t micro_batch = 1;
   bool split = false;
   config::Recomputed recompute = config::Recomputed::nothing;
   bool offload_optimizer = false, offload_activations = false;
-  int32_t zero = 0, data = 1;
+  int32_t zero = 0;
 
+  int32_t data() const { return sizes.at<&config::Parallel::data>(); }
   auto operator<=>(const Replica&) const = default;
 };
 Replica replica_of(const Candidate& candidate);
@@ -81,6 +83,9 @@ struct FewLayers {
 };
 // Throws UserError if the model rejects the layout.
 FewLayers few_layers(const config::Settings& settings, const Candidate& candidate);
+
+// FLOPs and states of the model on one device, for one sample; the rest is 0.
+UnitCost whole_model(const config::Settings& settings);
 
 // `devices`: of the run, all of which wait for the slowest. `few`: of a candidate that differs at most in data. Throws
 // UserError if the cluster rejects the layout.

@@ -52,24 +52,30 @@ std::string why(const Tried& best, int64_t states, const simulate::Cluster& clus
   text += times > 1 ? fmt::format("{:.1f} times the memory of a device", times)
                     : fmt::format("{:.0f}% of the memory of a device", 100 * times);
   std::vector<std::string> parts;
-  if (c.tensor > 1)
-    parts.push_back(fmt::format("tensor {} splits each layer {}, for {}", c.tensor,
-                                c.tensor <= cluster.devices_per_node ? "within a node" : "across nodes",
+  if (c.tensor() > 1)
+    parts.push_back(fmt::format("tensor {} splits each layer {}, for {}", c.tensor(),
+                                c.tensor() <= cluster.devices_per_node ? "within a node" : "across nodes",
                                 per_cent(exposed(best.time, "tensor"))));
-  if (c.context > 1)
-    parts.push_back(fmt::format("context {} splits the tokens of a sample, for {}", c.context,
+  if (c.context() > 1)
+    parts.push_back(fmt::format("context {} splits the tokens of a sample, for {}", c.context(),
                                 per_cent(exposed(best.time, "context"))));
-  if (c.pipe > 1)
-    parts.push_back(fmt::format("pipe {} splits the layers, for {} of bubble and {} of messages", c.pipe,
+  if (c.space() > 1)
+    parts.push_back(
+        fmt::format("space {} splits each image, for {}", c.space(), per_cent(exposed(best.time, "space"))));
+  if (c.expert() > 1)
+    parts.push_back(fmt::format("expert {} splits the experts and the batch, for {}", c.expert(),
+                                per_cent(exposed(best.time, "expert"))));
+  if (c.pipe() > 1)
+    parts.push_back(fmt::format("pipe {} splits the layers, for {} of bubble and {} of messages", c.pipe(),
                                 per_cent(bubble(best.time)), per_cent(exposed(best.time, "pipe"))));
-  if (c.data > 1)
-    parts.push_back(fmt::format("data {} splits the batch{}, for {}", c.data,
+  if (c.data() > 1)
+    parts.push_back(fmt::format("data {} splits the batch{}, for {}", c.data(),
                                 c.zero > 0 ? fmt::format(", and its ranks {}", zero_text(c)) : "",
                                 per_cent(exposed(best.time, "data"))));
   if (c.recompute != config::Recomputed::nothing)
     parts.push_back(fmt::format("{} computed again, as activations would not fit or leave no room for a faster layout",
                                 c.recompute == config::Recomputed::layers ? "layers are" : "attention is"));
-  if (c.data == 1 && c.zero > 0) parts.push_back(fmt::format("these ranks {}", zero_text(c)));
+  if (c.data() == 1 && c.zero > 0) parts.push_back(fmt::format("these ranks {}", zero_text(c)));
   if (c.offload.optimizer || c.offload.activations)
     parts.push_back(fmt::format("{} to files, for {}",
                                 !c.offload.activations ? "the optimizer goes"
