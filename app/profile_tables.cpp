@@ -119,7 +119,8 @@ std::string instructions_table(const ProfiledRun& run) {
       {"instruction", "layer", "rank", "calls", "a call", "share", "waiting", "of limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
-    const std::string name = fmt::format("{} {}: {}", i->body, i->at, i->operation);
+    const std::string launched = i->launched > 1 ? fmt::format(" and {} more", i->launched - 1) : "";
+    const std::string name = fmt::format("{} {}: {}{}", i->body, i->at, i->operation, launched);
     rows.push_back({base::without_middle(name, kMostName), fmt::format("{}", i->layer), fmt::format("{}", r->rank),
                     number_cell(i->calls), base::format_time(i->seconds / i->calls), percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
@@ -173,19 +174,20 @@ std::string print_bubbles(const std::vector<report::StageBubble>& bubbles) {
 
 std::string profile_csv(const ProfiledRun& run) {
   std::string text =
-      "rank,stage,body,instruction,operation,phase,layer,value,calls,seconds,waiting,flops,memory_bytes,wire_bytes\n";
+      "rank,stage,body,instruction,operation,phase,layer,value,calls,seconds,waiting,flops,memory_bytes,wire_bytes,"
+      "launched\n";
   for (const RankProfile& r : run.profile.of_ranks) {
     double known = 0, progress = 0;
     for (const InstructionTime& i : r.instructions) {
       known += i.seconds;
-      text += fmt::format("{},{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", r.rank, r.stage,
+      text += fmt::format("{},{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{}\n", r.rank, r.stage,
                           i.body, i.at, i.operation, i.phase, i.layer, i.value, i.calls, i.seconds, i.waiting, i.flops,
-                          i.memory_bytes, i.wire_bytes);
+                          i.memory_bytes, i.wire_bytes, i.launched);
     }
     progress = r.seconds - known - r.inputs - r.between;
     for (const auto& [name, seconds] : {std::pair{"moving transfers on", progress}, std::pair{"inputs", r.inputs},
                                         std::pair{"between instructions", r.between}})
-      text += fmt::format("{},{},,,{},,,,,{:.9g},,,,\n", r.rank, r.stage, name, seconds);
+      text += fmt::format("{},{},,,{},,,,,{:.9g},,,,,\n", r.rank, r.stage, name, seconds);
   }
   return text;
 }

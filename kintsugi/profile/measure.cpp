@@ -79,14 +79,26 @@ double& seconds_for(std::vector<WaitedFor>& rows, int rank) {
   return rows.emplace_back(WaitedFor{.rank = rank}).seconds;
 }
 
-// One row per instruction of each body that is called.
-std::vector<InstructionTime> instruction_rows(const Program& p, program::Step step, std::vector<size_t>& first) {
+// Whether an earlier instruction's launch executes it.
+bool follows_in_launch(const Program& p, program::Step step, const Instruction& i) {
+  return i.launch == 0 && p.list(step).order.joined;
+}
+
+// One row per launch of each body that is called. row_of: [body][instruction].
+std::vector<InstructionTime> instruction_rows(const Program& p, program::Step step,
+                                              std::vector<std::vector<size_t>>& row_of) {
   std::vector<InstructionTime> rows;
-  first.assign(p.bodies.size(), 0);
+  row_of.resize(p.bodies.size());
   for (const auto& [position, call, body] : program::first_calls(p, p.list(step))) {
-    first[static_cast<size_t>(call.body)] = rows.size();
+    std::vector<size_t>& row_at = row_of[static_cast<size_t>(call.body)];
     for (size_t at = 0; at < body.instructions.size(); ++at) {
       const Instruction& i = body.instructions[at];
+      if (follows_in_launch(p, step, i)) {
+        row_at.push_back(rows.size() - 1);
+        ++rows.back().launched;
+        continue;
+      }
+      row_at.push_back(rows.size());
       const program::BufferId value = i.kind == Kind::compute && !i.outs.empty() ? i.outs[0] : program::value_of(i);
       rows.push_back({.body = body.name,
                       .at = static_cast<int64_t>(at),
@@ -114,7 +126,7 @@ Measure::Measure(const Program& p, program::Step step, int rank, bool with_instr
   for (const program::Body& body : p.bodies)
     for (const Instruction& i : body.instructions)
       if (i.kind == Kind::collective || i.kind == Kind::copy) wire_bytes_[i.event] = i.cost.wire_bytes;
-  if (with_instructions) sum_.instructions = instruction_rows(p, step, first_row_);
+  if (with_instructions) sum_.instructions = instruction_rows(p, step, row_of_);
 }
 
 void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
@@ -130,14 +142,17 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
     known += in_seconds(inputs.length());
   }
   size_t n = 0;
+  const Instruction* launch = nullptr;  // the first instruction of the current launch
   program::for_each_instruction(p_, p_.list(step_), [&](const auto& call, size_t at, const Instruction& i) {
+    const bool follows = follows_in_launch(p_, step_, i);
+    if (!follows) launch = &i;
     const InstructionTimes& t = times.instructions[n];
     const Wait& wait = waits[n];
     ++n;
     const double waiting = in_seconds(wait.until - t.begin), rest = in_seconds(t.end - wait.until);
     const double progress = in_seconds(t.progressed - t.end);
     known += waiting + rest + progress;
-    add_operation(i, wait, waiting, rest);
+    add_operation(*launch, i.cost, follows ? 0 : 1, wait, waiting, rest);
     if (progress > 0) row_of(sum_.operations, kProgress, i, Part::communication).seconds += progress;
     if (i.kind != Kind::compute) add_transfer(i, wait, t, waiting);
     if (is_task(call.body)) {
@@ -146,8 +161,8 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
       if (i.kind == Kind::compute) task.seconds += rest;
     }
     if (sum_.instructions.empty()) return;
-    InstructionTime& row = sum_.instructions[first_row_[static_cast<size_t>(call.call.body)] + at];
-    row.calls += 1;
+    InstructionTime& row = sum_.instructions[row_of_[static_cast<size_t>(call.call.body)][at]];
+    row.calls += follows ? 0 : 1;
     row.seconds += waiting + rest;
     row.waiting += waiting;
     row.flops += i.cost.flops;
@@ -158,15 +173,16 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
   sum_.queues = blocks_of(p_, times, waits);
 }
 
-void Measure::add_operation(const Instruction& i, const Wait& wait, double waiting, double rest) {
+void Measure::add_operation(const Instruction& i, const program::Cost& cost, int calls, const Wait& wait,
+                            double waiting, double rest) {
   const bool computes = i.kind == Kind::compute;
   OperationTime& row = row_of(sum_.operations, name_of(i), i, computes ? Part::compute : Part::communication);
   row.seconds += rest;
   if (i.kind != Kind::wait) {
-    row.calls += 1;
-    row.flops += i.cost.flops;
-    row.memory_bytes += i.cost.memory_bytes;
-    row.wire_bytes += i.cost.wire_bytes;
+    row.calls += calls;
+    row.flops += cost.flops;
+    row.memory_bytes += cost.memory_bytes;
+    row.wire_bytes += cost.wire_bytes;
   }
   if (wait.waited_for < 0) {
     row.seconds += waiting;  // this rank arrived last

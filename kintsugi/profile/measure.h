@@ -36,16 +36,18 @@ class Measure {
   RankProfile take() const;
 
  private:
-  void add_operation(const program::Instruction& i, const Wait& wait, double waiting, double rest);
+  // i: the first instruction of the launch. cost, calls: what the instruction adds.
+  void add_operation(const program::Instruction& i, const program::Cost& cost, int calls, const Wait& wait,
+                     double waiting, double rest);
   void add_transfer(const program::Instruction& i, const Wait& wait, const InstructionTimes& t, double waiting);
   double moved_bytes(const program::Instruction& i) const;
 
   const program::Program& p_;
   program::Step step_;
   std::vector<Started> started_;
-  std::map<int, double> wire_bytes_;  // [event]
-  std::vector<size_t> first_row_;     // [body]: row of its first instruction
-  RankProfile sum_;                   // over all steps added
+  std::map<int, double> wire_bytes_;         // [event]
+  std::vector<std::vector<size_t>> row_of_;  // [body][instruction]: of its launch
+  RankProfile sum_;                          // over all steps added
 };
 
 }  // namespace kintsugi::profile

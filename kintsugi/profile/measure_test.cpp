@@ -230,6 +230,41 @@ TEST(Measure, AMemberThatDidNotCome) {
   EXPECT_THROW(waits_of(p, times, started, alone, 0, 0), base::InternalError);
 }
 
+// On a device, where one launch executes two of three kernels.
+TEST(Measure, ALaunchIsOneRow) {
+  Program p;
+  p.buffers = {{.name = "x", .type = {{{"embed", 16}}, tensor::DType::f32}}};
+  p.bodies = {{.name = "forward", .instructions = {kernel("add", 10), kernel("mul", 20), kernel("mul", 30)}}};
+  p.bodies[0].instructions[0].launch = 2;
+  p.bodies[0].instructions[1].launch = 0;
+  p.lists = {{.calls = {{.body = 0, .micro_batch = 0}}}};
+  p.lists[0].order.joined = true;
+  const StepTimes times = {
+      .whole = {0, 900}, .inputs = {{0, 0}}, .instructions = {{0, 500, 500}, {500, 500, 500}, {500, 900, 900}}};
+  const std::vector<std::vector<int64_t>> nobody(1);
+  const auto measured = [&] {
+    Measure measure(p, program::Step::train, 0, true);
+    measure.add(times, waits_of(p, times, measure.started(), Arrivals(nobody), 0, 0));
+    return measure.take();
+  };
+  const RankProfile joined = measured();
+  ASSERT_EQ(joined.instructions.size(), 2u);
+  EXPECT_EQ(joined.instructions[0].operation, "add");
+  EXPECT_EQ(joined.instructions[0].launched, 2);
+  EXPECT_EQ(joined.instructions[0].calls, 1);
+  EXPECT_DOUBLE_EQ(joined.instructions[0].seconds, 500e-9);
+  EXPECT_DOUBLE_EQ(joined.instructions[0].flops, 30);
+  EXPECT_EQ(joined.instructions[1].at, 2);
+  EXPECT_EQ(joined.instructions[1].launched, 1);
+  ASSERT_EQ(joined.operations.size(), 2u);
+  EXPECT_EQ(joined.operations[0].operation, "add");
+  EXPECT_DOUBLE_EQ(joined.operations[0].flops, 30);
+  EXPECT_EQ(joined.operations[1].calls, 1);
+  // Exchange through the host separates them.
+  p.lists[0].order.joined = false;
+  EXPECT_EQ(measured().instructions.size(), 3u);
+}
+
 TEST(RankProfile, ComesBackFromItsFile) {
   std::vector<RankProfile> ranks = measured();
   const std::string text = to_json({.step = 12, .ranks = 2, .clocks = 3e-6}, {to_json(ranks[0]), to_json(ranks[1])});

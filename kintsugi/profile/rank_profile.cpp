@@ -73,7 +73,8 @@ void members(auto&& v, OfType<QueueBlocks> auto& q) {
 }
 void members(auto&& v, OfType<InstructionTime> auto& i) {
   v("body", i.body), v("at", i.at), v("operation", i.operation), v("phase", i.phase), v("value", i.value);
-  v("layer", i.layer), v("communicates", i.communicates), v("calls", i.calls), v("seconds", i.seconds);
+  v("layer", i.layer), v("launched", i.launched), v("communicates", i.communicates), v("calls", i.calls);
+  v("seconds", i.seconds);
   v("waiting", i.waiting), v("flops", i.flops), v("memory_bytes", i.memory_bytes), v("wire_bytes", i.wire_bytes);
 }
 void members(auto&& v, OfType<RankProfile> auto& r) {

@@ -61,12 +61,13 @@ struct QueueBlocks {
   int64_t left_out = 0;  // number truncated at the end of a very long queue
 };
 
-// An instruction of a body, over all its calls.
+// An instruction of a body, over all its calls; on a device, with those that its launch executes.
 struct InstructionTime {
   std::string body = {};  // "forward.last"
   int64_t at = 0;         // index in the body
   std::string operation = {}, phase = {}, value = {};
   int layer = 0;
+  int64_t launched = 1;  // number of instructions
   bool communicates = false;
   double calls = 0, seconds = 0, waiting = 0;  // waiting: part of the seconds
   double flops = 0, memory_bytes = 0, wire_bytes = 0;

@@ -38,9 +38,12 @@ struct StepTimes {
 // overwriting the last. Functions are called in list order.
 class Recorder {
  public:
-  Recorder(const program::Program& p, program::Step step);
+  // by_launch: on a device, instructions of one launch are executed by it, and the first has the time of all. Otherwise
+  // each instruction is executed separately.
+  Recorder(const program::Program& p, program::Step step, bool by_launch = false);
 
   program::Step step() const { return times_.step; }
+  bool by_launch() const { return by_launch_; }
   const StepTimes& times() const { return times_; }
 
   // Called by the executor.
@@ -64,6 +67,7 @@ class Recorder {
 
  private:
   StepTimes times_;
+  bool by_launch_ = false;
   InstructionTimes* next_ = nullptr;
   int64_t last_ = 0;  // last reading
 };

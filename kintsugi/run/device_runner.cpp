@@ -59,7 +59,11 @@ DeviceRunner::DeviceRunner(const program::Program& p, const kernels::KernelSet& 
     capture_ = comm::step_capture(exchange_.way, place.world, side_->device(), side_->stream(), place.time_limit);
   bound_ = std::make_unique<BoundProgram>(p, rank_, memory(), kernels, *groups_);
   prepare(kernels);
-  for (const program::CallList& list : p.lists) lists_.push_back({.in_place = program::in_place(p, list), .graph = {}});
+  for (const program::CallList& list : p.lists) {
+    List& state = lists_.emplace_back(List{.in_place = program::in_place(p, list), .by_launch = {}, .graph = {}});
+    state.by_launch = state.in_place;
+    state.by_launch.joined = list.order.joined;
+  }
 }
 
 DeviceRunner::~DeviceRunner() {
@@ -140,10 +144,15 @@ void DeviceRunner::run(program::Step step, kernels::Numbers& numbers, const Fill
   }
   side_->send(numbers);
   switch (way_of(list, state, probe)) {
-    case StepWay::enqueue:
-      enqueue(list, probe.observes() ? state.in_place : list.calls.order, numbers, probe);
-      if (probe.recorder) take_times(list, state.in_place, probe.recorder->to_fill());
+    case StepWay::enqueue: {
+      const bool by_launch = probe.watch == nullptr && probe.recorder && probe.recorder->by_launch();
+      const program::DeviceOrder& order = !probe.observes() ? list.calls.order
+                                          : by_launch       ? state.by_launch
+                                                            : state.in_place;
+      enqueue(list, order, numbers, probe);
+      if (probe.recorder) take_times(list, order, probe.recorder->to_fill());
       return;
+    }
     case StepWay::capture:
       capture_->begin();
       try {
@@ -181,7 +190,7 @@ void DeviceRunner::enqueue(const BoundList& list, const program::DeviceOrder& or
   Enqueuer(target, list, order, probe).run(numbers);
 }
 
-// There is a point after the inputs of the first call and of each that has some, and one after each instruction.
+// There is a point after the inputs of the first call and of each that has some, and one after each launch.
 void DeviceRunner::take_times(const BoundList& list, const program::DeviceOrder& order, profile::StepTimes& times) {
   const std::vector<int64_t> points = times_->take();
   auto point = points.begin();
@@ -192,7 +201,8 @@ void DeviceRunner::take_times(const BoundList& list, const program::DeviceOrder&
     const bool copies = std::ranges::find(order.inputs, c, &program::StagedInput::call) != order.inputs.end();
     if (copies || c == 0) now = times.inputs[c].end = std::max(now, *point++);
     for (size_t i = 0; i < list.bound[c].instructions.size(); ++i, ++instruction) {
-      const int64_t end = std::max(now, *point++);
+      const bool in_launch = order.joined && list.bound[c].body.instructions[i].launch == 0;
+      const int64_t end = in_launch ? now : std::max(now, *point++);
       *instruction = {.begin = now, .end = end, .progressed = end};
       now = end;
     }

@@ -52,6 +52,7 @@ class DeviceRunner : public Runner {
  private:
   struct List {
     program::DeviceOrder in_place;         // for observed runs
+    program::DeviceOrder by_launch;        // the same with joined launches
     int64_t runs = 0;                      // number of runs that were not observed
     bool captured = false;                 // at the second of these
     std::unique_ptr<device::Graph> graph;  // null also if another rank launches it

@@ -33,7 +33,7 @@ StepProfiler::StepProfiler(run::Executor& executor, comm::Communicator& all, con
     : executor_(executor),
       all_(all),
       clock_(clock),
-      recorder_(executor.program(), program::Step::train),
+      recorder_(executor.program(), program::Step::train, true),
       measure_(executor.program(), program::Step::train, executor.rank(), with_instructions) {}
 
 StepProfiler::~StepProfiler() {
