@@ -43,11 +43,11 @@ MEMORY_GATE = 5
 LAYOUT_GATE = 5
 
 
-def plan(kintsugi, row, options):
-    """The first line of the table that `kintsugi plan` writes for one of its options, or an error's text."""
+def plan(kintsugi, run, options):
+    """The rows of the table that `kintsugi plan` writes for one of its options, or the text of an error."""
     with tempfile.TemporaryDirectory() as folder:
         path, table = pathlib.Path(folder) / "run.toml", pathlib.Path(folder) / "table.csv"
-        path.write_text(toml(settings(row)))
+        path.write_text(toml(run))
         command = [kintsugi, "plan", path, *options, table]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -81,7 +81,7 @@ def print_times(kintsugi, rows, jobs):
     print(f"{'row':42} {'published':>10} {'simulated':>10} {'difference':>10}")
 
     def simulated(row):
-        return plan(kintsugi, row, ["--cluster", set_of(row)[2], "--software", set_of(row)[3], "--times"])
+        return plan(kintsugi, settings(row), ["--cluster", set_of(row)[2], "--software", set_of(row)[3], "--times"])
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for row, table in zip(rows, pool.map(simulated, rows)):
@@ -166,7 +166,7 @@ def print_memory(kintsugi, rows):
     """How many rows exceed the bound or failed."""
     exceeded = 0
     for row in rows:
-        table = plan(kintsugi, row, ["--csv"])
+        table = plan(kintsugi, settings(row), ["--csv"])
         if isinstance(table, str):
             print(f"{row['id']:42} {table[:150]}")
             exceeded += 1
