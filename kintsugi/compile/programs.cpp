@@ -2,6 +2,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/launch/process.h"
@@ -68,8 +69,8 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  // Kernels of experts, images and smoothed labels are the processor's alone.
-  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && s.model.experts == 0 &&
+  // Kernels of experts, latent attention, sinks, images and smoothed labels are the processor's alone.
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model) &&
                      s.model.image_channels == 0 && s.train.label_smoothing == 0.0;
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;

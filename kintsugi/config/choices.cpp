@@ -84,6 +84,22 @@ Balance balance(const Train& train) {
   return choice<Balance>(kExpertBalances, train.balance);
 }
 
+bool has_balance_loss(Balance balance) {
+  return balance == Balance::loss || balance == Balance::both;
+}
+
+bool has_balance_bias(Balance balance) {
+  return balance == Balance::bias || balance == Balance::both;
+}
+
+bool has_experts(const Model& m, int64_t layer) {
+  return m.experts > 0 && layer >= m.dense_layers;
+}
+
+int64_t dense_width(const Model& m) {
+  return m.experts > 0 && m.dense_ffn > 0 ? m.dense_ffn : m.ffn;
+}
+
 int64_t expert_capacity(const Model& model, int64_t sequence, double bound) {
   if (bound <= 0.0) return sequence;
   const double mean = static_cast<double>(sequence * model.experts_per_token) / static_cast<double>(model.experts);
@@ -128,8 +144,17 @@ bool begins_samples(const Settings& s) {
   return s.data.begin_samples && objective(s.model) == Objective::next && !chats;
 }
 
+bool has_latent_attention(const Model& m) {
+  return m.kv_rank > 0;
+}
+
+int64_t width_of_value(const Model& m) {
+  return has_latent_attention(m) && m.value_head_dim > 0 ? m.value_head_dim : width_of_head(m);
+}
+
 int64_t width_of_head(const Model& m) {
-  return m.head_dim > 0 ? m.head_dim : m.embed / m.heads;
+  const int64_t width = m.head_dim > 0 ? m.head_dim : m.embed / m.heads;
+  return has_latent_attention(m) ? std::max(width + m.rotary_head_dim, m.value_head_dim) : width;
 }
 
 void set_biases(Model& m, bool biases) {

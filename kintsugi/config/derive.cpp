@@ -39,4 +39,13 @@ void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string
       fmt::format("{}{} has no effect with {}", place(given, {name}), given.say(name), given.say(other)));
 }
 
+void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other) {
+  Settings family;  // its defaults are not the user's choice
+  family.model = given.catalog->family(given.settings.model.family)->defaults;
+  for (const std::string_view name : names) {
+    const Key& key = keys()[static_cast<size_t>(key_index(name))];
+    if (key.get(given.settings) != key.get(family)) warn_if_idle(given, name, used, other);
+  }
+}
+
 }  // namespace kintsugi::config

@@ -42,5 +42,7 @@ std::string multiples_around(int64_t x, int64_t step);
 
 // Warns if the user set `name` to something other than its default and it is not `used`, because of `other`.
 void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other);
+// For each of those whose value is not the family's.
+void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other);
 
 }  // namespace kintsugi::config

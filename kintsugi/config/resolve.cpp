@@ -12,6 +12,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/derive.h"
 #include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/config/resolve_parallel.h"
 
 namespace kintsugi::config {
@@ -44,6 +45,7 @@ void derive_model(Given& given) {
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
   derive<int64_t>(given, "model.head_dim", m.head_dim, 0, m.embed / m.heads);
   derive<int64_t>(given, "model.ffn", m.ffn, 0, family->ffn.of(m.embed));
+  derive_expert_widths(given);
   if (!family->reads_tokens) derive<int64_t>(given, "model.vocab", m.vocab, 0, 1);
 }
 
@@ -78,6 +80,7 @@ void check_heads(const Given& given) {
     throw base::UserError("config", "{}{} is not divisible by {}; nearest kv_heads: {}",
                           place(given, {"model.kv_heads", "model.heads"}), given.say("model.heads"),
                           given.say("model.kv_heads"), divisors_around(m.heads, m.kv_heads));
+  if (has_latent_attention(m)) return check_latent_attention(given);
   if (positions(m) != Positions::rotary) return;
   if (m.rotary_dims > m.head_dim || m.rotary_dims % 2 != 0)
     throw base::UserError("config", "{}{} must be even and at most {}", place(given, {"model.rotary_dims"}),
@@ -104,7 +107,7 @@ void check_layers(const Given& given, std::string_view key, const std::vector<st
 
 void check_rope(const Given& given) {
   const Model& m = given.settings.model;
-  const int64_t turned = m.rotary_dims ? m.rotary_dims : m.head_dim;
+  const int64_t turned = has_latent_attention(m) ? m.rotary_head_dim : m.rotary_dims ? m.rotary_dims : m.head_dim;
   const auto need = [&](bool fine, std::string_view key, std::string_view what) {
     if (!fine)
       throw base::UserError("config", "{}{} needs {}, {}", place(given, {key, "model.rope_scaling"}),
@@ -236,40 +239,6 @@ void derive_pace(Given& given) {
   derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
 }
 
-// Derives the balancing of experts, and their number of slots.
-void derive_experts(Given& given) {
-  Model& m = given.settings.model;
-  Train& t = given.settings.train;
-  if (m.experts > 0 && t.balance == "bias" && !given.origin("model.router_bias").given())
-    store(given, "model.router_bias", m.router_bias, true, "balance");
-  derive<std::string>(given, "train.balance", t.balance, "", m.experts == 0 ? "none" : m.router_bias ? "bias" : "loss");
-  const double all = m.experts == 0 ? 1.0 : static_cast<double>(m.experts) / static_cast<double>(m.experts_per_token);
-  derive(given, "train.expert_bound", t.expert_bound, -1.0, all);
-}
-
-void check_experts(const Given& given) {
-  const Model& m = given.settings.model;
-  const Train& t = given.settings.train;
-  if (m.experts == 0) return;
-  if (!reads_tokens(given))
-    throw base::UserError("config", "{}{}: models of the family {} have no experts",
-                          place(given, {"model.experts", "model.family"}), given.say("model.experts"), m.family);
-  if (m.experts_per_token > m.experts)
-    throw base::UserError("config", "{}{} is more than {}", place(given, {"model.experts_per_token", "model.experts"}),
-                          given.say("model.experts_per_token"), given.say("model.experts"));
-  if (m.bias_ffn)
-    throw base::UserError("config", "{}{}: experts have no biases; set model.bias_ffn = false",
-                          place(given, {"model.experts", "model.bias_ffn"}), given.say("model.experts"));
-  if (m.router_bias != (balance(t) == Balance::bias))
-    throw base::UserError("config", "{}{} and {} contradict each other: the bias is what balances",
-                          place(given, {"train.balance", "model.router_bias"}), given.say("train.balance"),
-                          given.say("model.router_bias"));
-  const Device on = device(given.settings.parallel);
-  if (on == Device::cuda || on == Device::emulated)
-    throw base::UserError("config", "{}{}: experts are computed on the processor; set parallel.device = \"cpu\"",
-                          place(given, {"parallel.device", "model.experts"}), given.say("parallel.device"));
-}
-
 // Derives sampling during training: requested by prompts, or by sample_every.
 void derive_samples(Given& given) {
   Train& t = given.settings.train;
@@ -355,23 +324,19 @@ void warn_of_idle_optimizer_keys(Resolved& given) {
     }
 }
 
-void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other) {
-  Settings family;  // its defaults are not the user's choice
-  family.model = given.catalog->family(given.settings.model.family)->defaults;
-  for (const std::string_view name : names) {
-    const Key& key = keys()[static_cast<size_t>(key_index(name))];
-    if (key.get(given.settings) != key.get(family)) warn_if_idle(given, name, used, other);
-  }
-}
-
 // Token keys with a family that does not read tokens.
 void warn_of_idle_token_keys(Resolved& given) {
   const bool tokens = reads_tokens(given);
-  warn_if_idle(given,
-               {"model.heads", "model.bias_query_key_value", "model.bias_output", "model.norm_place",
-                "model.query_key_norm", "model.residual", "model.gated", "model.tied", "model.token_types",
-                "model.causal", "model.embed_scale", "model.embed_norm", "model.window", "model.window_layers",
-                "model.attention_scale", "model.attention_softcap", "model.positions", "data.reset_at_document"},
+  warn_if_idle(given, {"model.heads",           "model.bias_query_key_value",
+                       "model.bias_output",     "model.norm_place",
+                       "model.query_key_norm",  "model.residual",
+                       "model.gated",           "model.tied",
+                       "model.token_types",     "model.causal",
+                       "model.embed_scale",     "model.embed_norm",
+                       "model.window",          "model.window_layers",
+                       "model.attention_scale", "model.attention_softcap",
+                       "model.attention_sinks", "model.kv_rank",
+                       "model.positions",       "data.reset_at_document"},
                tokens, "model.family");
 }
 
@@ -391,12 +356,7 @@ void warn_of_idle_model_keys(Resolved& given) {
                   "model.rope_long_factors"},
                  scaled, "model.rope_scaling");
   warn_if_idle(given, {"model.window_layers", "model.rope_theta_window"}, s.model.window > 0, "model.window");
-  warn_if_idle(given,
-               {"model.experts_per_token", "model.router_scores", "model.router_normalize", "model.router_scale",
-                "train.balance_weight", "train.balance_rate", "train.expert_overflow"},
-               s.model.experts > 0, "model.experts");
-  // 1 is what is derived without experts, and saved with a run.
-  warn_if_idle(given, "train.expert_bound", s.model.experts > 0 || s.train.expert_bound == 1, "model.experts");
+  warn_of_idle_expert_keys(given);
 }
 
 // Data keys of other objectives.
@@ -484,6 +444,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_batch(resolved);
   check_gradient_dtype(resolved);
   check_experts(resolved);
+  check_attention_device(resolved);
   check_schedule(resolved);
   check_optimizer(resolved);
   check_conversations(resolved);

@@ -79,13 +79,57 @@ TEST(Resolve, Experts) {
             "[config] run.toml:4: model.experts_per_token = 9 is more than model.experts = 8");
   EXPECT_EQ(error_in(model + "[train]\nexpert_bound = 0\n"),
             "[config] run.toml:5: train.expert_bound = 0 is out of range; it must be a number above 0");
-  EXPECT_EQ(error_in(model + "bias_ffn = true\n"),
-            "[config] run.toml:3: model.experts = 8: experts have no biases; set model.bias_ffn = false");
+  EXPECT_TRUE(resolved(model + "bias_ffn = true\n").settings.model.bias_ffn);
+  const Resolved both = resolved(model + "[train]\nbalance = \"both\"\n");
+  EXPECT_TRUE(both.settings.model.router_bias);
   EXPECT_EQ(error_in(model + "router_bias = true\n[train]\nbalance = \"loss\"\n"),
             "[config] run.toml:6: train.balance = \"loss\" and model.router_bias = true contradict each other: the "
             "bias is what balances");
   EXPECT_EQ(error_in(model + "[parallel]\ndevice = \"emulated\"\n"),
             "[config] run.toml:5: parallel.device = \"emulated\": experts are computed on the processor; set "
+            "parallel.device = \"cpu\"");
+}
+
+TEST(Resolve, GroupsAndDenseLayersOfExperts) {
+  const std::string model = "[model]\nfamily = \"llama\"\nexperts = 8\n";
+  const Resolved r = resolved(model + "dense_layers = 1\nffn = 40\nexpert_groups = 4\ngroups_per_token = 2\n");
+  EXPECT_EQ(r.settings.model.dense_ffn, 40);
+  EXPECT_EQ(dense_width(r.settings.model), 40);
+  EXPECT_FALSE(has_experts(r.settings.model, 0));
+  EXPECT_TRUE(has_experts(r.settings.model, 1));
+  EXPECT_EQ(error_in(model + "expert_groups = 3\n"),
+            "[config] run.toml:4: model.experts = 8 is not divisible by model.expert_groups = 3; nearest "
+            "expert_groups: 2, 4");
+  EXPECT_EQ(error_in(model + "expert_groups = 2\ngroups_per_token = 3\n"),
+            "[config] run.toml:5: model.groups_per_token = 3 is more than model.expert_groups = 2");
+  EXPECT_EQ(error_in(model + "expert_groups = 4\nexperts_per_token = 3\n"),
+            "[config] run.toml:5: model.experts_per_token = 3 is more than the 2 experts of model.groups_per_token = 1 "
+            "(derived: that of the family)");
+  EXPECT_EQ(error_in(model + "dense_layers = 4\n"),
+            "[config] run.toml:4: model.dense_layers = 4 leaves no layer with experts of model.layers = 4 (default)");
+  EXPECT_EQ(error_in(model + "gate_clamp = 7.0\nactivation = \"relu\"\n"),
+            "[config] run.toml:4: model.gate_clamp = 7.0 needs model.gated = true and model.activation = \"silu\"");
+}
+
+TEST(Resolve, LatentAttention) {
+  const std::string model = "[model]\nfamily = \"llama\"\nkv_rank = 16\n";
+  const Resolved r = resolved(model + "head_dim = 6\nrotary_head_dim = 4\nvalue_head_dim = 12\n");
+  EXPECT_EQ(width_of_head(r.settings.model), 12);
+  EXPECT_EQ(width_of_value(r.settings.model), 12);
+  const Resolved narrow = resolved(model + "head_dim = 5\nrotary_head_dim = 4\n");
+  EXPECT_EQ(width_of_head(narrow.settings.model), 9);
+  EXPECT_EQ(width_of_value(narrow.settings.model), 5);
+  const std::string why = " is not possible with model.kv_rank = 16, latent attention: ";
+  EXPECT_EQ(error_in(model), "[config] run.toml:3: model.rotary_head_dim = 0 (derived: that of the family)" + why +
+                                 "rotary embedding turns pairs of these dims; it must be even and at least 2");
+  EXPECT_EQ(error_in(model + "rotary_head_dim = 4\nkv_heads = 2\n"),
+            "[config] run.toml:5: model.kv_heads = 2" + why + "each head has its own keys; set kv_heads = heads");
+  EXPECT_EQ(error_in(model + "rotary_head_dim = 4\npositions = \"none\"\n"),
+            "[config] run.toml:5: model.positions = \"none\"" + why + "positions must be \"rotary\"");
+  EXPECT_EQ(error_in(model + "rotary_head_dim = 4\nquery_key_norm = \"head\"\n"),
+            "[config] run.toml:5: model.query_key_norm = \"head\"" + why + "it must be \"none\"");
+  EXPECT_EQ(error_in(model + "rotary_head_dim = 4\n[parallel]\ndevice = \"emulated\"\n"),
+            "[config] run.toml:6: parallel.device = \"emulated\": model.kv_rank = 16 is computed on the processor; set "
             "parallel.device = \"cpu\"");
 }
 
