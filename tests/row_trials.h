@@ -52,6 +52,21 @@ class RowTrials {
       s.train.ema_decay = 0.9;
       add(*models::build_training(s).update);
     }
+    for (const char* family : {"gpt_oss", "deepseek_v3"}) {
+      config::Settings s = small_model(family, "fp64");
+      config::Model& m = s.model;
+      m.layers = 1, m.dense_layers = 0;
+      m.experts = 4, m.experts_per_token = 2;
+      if (m.kv_rank > 0) {
+        m.kv_heads = m.heads;
+        m.kv_rank = 7, m.query_rank = 9, m.rotary_head_dim = 4, m.head_dim = 6, m.value_head_dim = 5;
+        m.expert_groups = m.groups_per_token = 2;
+      }
+      s.train.balance = m.router_bias ? "both" : "loss";
+      s.train.z_loss = 0.1;
+      const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
+      for (const auto* g : {&training.micro, &training.update, &generation.prefill, &generation.decode}) add(**g);
+    }
     add_others();
   }
 
@@ -182,6 +197,8 @@ class RowTrials {
     for (const int64_t window : {0, 2})
       g.op("attention_at", {g.input("q", q), g.input("k", cache), g.input("v", cache), text, at},
            {{"causal", int64_t{1}}, {"scale", 0.5}, {"window", window}, {"softcap", 0.7}});
+    g.op("attention_at", {g.input("q", q), g.input("k", cache), g.input("v", cache), text, at, g.input("sinks", sinks)},
+         {{"causal", int64_t{1}}, {"scale", 0.5}});
     for (const int64_t interleaved : {0, 1})
       g.op("rotary_at", {g.input("q", q), at},
            {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});

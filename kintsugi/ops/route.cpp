@@ -66,6 +66,33 @@ OpRow balance_loss_grad() {
           .keeps_zero = true};
 }
 
+// The square of the log of the sum of exponentials of each token's logits (Zoph et al. 2022, "ST-MoE", equation 5),
+// summed over tokens. logits: [batch seq candidate] -> loss []
+OpRow router_z_loss() {
+  return {.kind = "router_z_loss",
+          .ins = {"logits"},
+          .outs = {"loss"},
+          .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
+          .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+            const ValueId logits = op.in("logits");
+            return {g.make("router_z_loss_grad", {logits, dy[0]}, {g.type(logits)}, op.attributes)[0]};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return 4.0 * elements(ins); },
+          .whole = {"candidate"},
+          .keeps_zero = true,
+          .accumulates = {"loss"}};
+}
+
+OpRow router_z_loss_grad() {
+  return {.kind = "router_z_loss_grad",
+          .ins = {"logits", "dloss"},
+          .outs = {"dlogits"},
+          .family = "router_z_loss",
+          .flops = per_element<6>,
+          .whole = {"candidate"},
+          .keeps_zero = true};
+}
+
 // counts [batch expert] -> the tokens of each expert, load [candidate] in fp64
 OpRow expert_load() {
   return {.kind = "expert_load",

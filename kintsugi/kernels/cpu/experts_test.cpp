@@ -103,6 +103,60 @@ TEST(CpuExperts, Products) {
       }
 }
 
+TEST(CpuExperts, Biases) {
+  constexpr int64_t kSlots = 25;
+  Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,
+                {0, 25, 3, 16, 8, 0, 4, 2, 1, 22, 0, 0, 9, 1, 25});
+  for (const DType dtype : kFastTypes) {
+    Tensor bias = random_tensor({{"expert", kExperts}, {"ffn", kFfn}}, dtype, 1);
+    const auto check = [&](int64_t local, const std::vector<NamedIndex>& indices) {
+      Tensor x = random_tensor(rows(local, "ffn", kFfn), dtype, 2);
+      const Trial forward = {.kind = "expert_bias", .indices = indices, .threads = 2};
+      compare(forward, {&x, &bias, &counts}, {Tensor(x.type())});
+      compare_in_place(forward, {&x, &bias, &counts}, 0);
+      const Tensor sums = random_tensor(bias.type().shape, DType::f32, 3);
+      for (const uint32_t accumulate : {0u, 1u})
+        compare({.kind = "expert_bias_grad", .indices = indices, .accumulate = accumulate, .threads = 2}, {&x, &counts},
+                {sums}, {1e-5, 1e-4});
+    };
+    check(kSlots, {});
+    for (const int64_t first : {0, 14, 21, 28}) check(7, {{"slot", part_of(first, 7, kSlots)}});
+  }
+}
+
+TEST(CpuExperts, ClampedGates) {
+  with_each_target([] {
+    for (const DType dtype : kFastTypes) {
+      const Shape shape = {{"batch", 3}, {"ffn", 41}};
+      Tensor gate = random_tensor(shape, dtype, 1, -9, 9), up = random_tensor(shape, dtype, 2, -9, 9),
+             dy = random_tensor(shape, dtype, 3);
+      const Attributes attributes = {{"clamp", 7.0}, {"slope", 1.702}};
+      const Tolerance tolerance = {1e-5, dtype == DType::bf16 ? 8e-3 : 1e-5};
+      compare({.kind = "clamped_gated", .attributes = attributes, .threads = 2}, {&gate, &up}, {Tensor(gate.type())},
+              tolerance);
+      compare({.kind = "clamped_gated_grad", .attributes = attributes, .threads = 2}, {&gate, &up, &dy},
+              {Tensor(gate.type()), Tensor(gate.type())}, tolerance);
+    }
+  });
+}
+
+TEST(CpuExperts, HeadsOfTwoParts) {
+  for (const DType dtype : kFastTypes)
+    for (const bool shared : {false, true}) {
+      Shape part = {{"batch", 2}, {"seq", 5}, {"turned", 6}};
+      if (!shared) part = {{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"turned", 6}};
+      Tensor a = random_tensor({{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"content", 7}}, dtype, 1),
+             b = random_tensor(part, dtype, 2),
+             y = random_tensor({{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"head_dim", 16}}, dtype, 3);
+      const Attributes attributes = {{"width", int64_t{16}}, {"whole", "content turned head_dim"}};
+      compare({.kind = "join_head_dims", .attributes = attributes, .threads = 2}, {&a, &b}, {Tensor(y.type())}, {0, 0});
+      compare({.kind = "join_head_dims", .attributes = attributes}, {&a}, {Tensor(y.type())}, {0, 0});
+      compare({.kind = "join_head_dims_grad", .attributes = attributes, .threads = 2}, {&y},
+              {Tensor(a.type()), Tensor(b.type())}, {1e-6, dtype == DType::bf16 ? 8e-3 : 1e-6});
+      compare({.kind = "join_head_dims_grad", .attributes = attributes}, {&y}, {Tensor(a.type())}, {0, 0});
+    }
+}
+
 TEST(CpuExperts, ProductsOfSomeSlots) {
   constexpr int64_t kSlots = 25, kLocal = 7;
   Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,

@@ -1,5 +1,6 @@
 // Operations on rows of different texts, each at its own position (ops/generate_at.cpp).
 #include "kintsugi/kernels/cpu/attention_few.h"
+#include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/rows.h"
 
@@ -54,8 +55,8 @@ void cache_write_at(const KernelCall& call) {
 int64_t attention_at_workspace(const KernelShapes& shapes) {
   using In = AttentionAtIn;
   // As operands of attention.
-  const tensor::Type* const ins[] = {
-      shapes.ins[In::kQ], shapes.ins[In::kK], shapes.ins[In::kV], nullptr, nullptr, nullptr};
+  const tensor::Type* const ins[] = {shapes.ins[In::kQ],    shapes.ins[In::kK], shapes.ins[In::kV], nullptr, nullptr,
+                                     shapes.ins[In::kSinks]};
   const Operands o = {Types(ins), Types(shapes.outs), shapes.attributes};
   const tensor::Shape& q = shapes.ins[In::kQ]->shape;
   const int64_t batch = q.size("batch"), seq = q.size("seq");
@@ -84,7 +85,8 @@ void attention_at(const KernelCall& call) {
   for (int64_t begin = 0; begin < batch;) {
     const RowGroup g = seq == 1 ? next_group(index, text, at, begin) : RowGroup{0, batch, seq};
     // attend() uses addresses and dtypes; sizes are those of the setting.
-    const tensor::View ins[] = {{q.data + begin * bytes, q.type}, call.ins[In::kK], call.ins[In::kV], {}, {}, {}};
+    const tensor::View ins[] = {
+        {q.data + begin * bytes, q.type}, call.ins[In::kK], call.ins[In::kV], {}, {}, call.ins[In::kSinks]};
     const tensor::View outs[] = {{o.data + begin * bytes, o.type}, {reinterpret_cast<std::byte*>(lse), {}}};
     Scratch own(rest);
     AttentionSetting s =
@@ -93,7 +95,8 @@ void attention_at(const KernelCall& call) {
     for (int64_t i = 0; i < g.seq; ++i) s.query_place[i] = static_cast<int32_t>(i);
     for (int64_t i = 0; i < g.batch; ++i) s.batch_place[i] = index[begin + i] < 0 ? -1 : 0;
     fill_keys(call, s);
-    s.sinks = nullptr;
+    if (s.sinks)
+      widen(call.ins[In::kSinks].dtype(), call.ins[In::kSinks].data, s.sinks, call.ins[In::kSinks].elements());
     attend({.ins = ins,
             .outs = outs,
             .attributes = call.attributes,

@@ -35,7 +35,24 @@ TEST(GenerateAt, AttentionAgreesWithTheReference) {
             random_tensor({{"batch", 3}, {"seq", 4}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 12}}, dtype, 4);
         Tensor few_text = integers("batch", {4, -1, 0}), few_at = integers("batch", {0, 3, 66});
         compare(trial, {&wide, &k, &v, &few_text, &few_at}, {Tensor(wide.type())}, tolerance);
+        Tensor sinks = random_tensor({{"kv_heads", 2}, {"group", 3}}, dtype, 5, -2, 4);
+        compare(trial, {&q, &k, &v, &text, &at, &sinks}, {Tensor(q.type())}, tolerance);
+        compare(trial, {&wide, &k, &v, &few_text, &few_at, &sinks}, {Tensor(wide.type())}, tolerance);
       }
+}
+
+// One visible key whose score is 0, with a sink of log 3: the key has a quarter of the probability.
+TEST(GenerateAt, ASinkTakesItsShare) {
+  Tensor text = integers("batch", {0}), at = integers("batch", {0});
+  for (const auto& set : {reference_kernels(), cpu_kernels()}) {
+    Tensor q = filled({{"batch", 1}, {"seq", 1}, {"kv_heads", 1}, {"group", 1}, {"head_dim", 2}}, DType::f32, 0.0),
+           k = filled({{"text", 1}, {"key_seq", 4}, {"kv_heads", 1}, {"head_dim", 2}}, DType::f32, 1.0),
+           v = filled(k.type().shape, DType::f32, 8.0), o(q.type());
+    Tensor sinks({{"kv_heads", 1}, {"group", 1}}, DType::f32, {std::log(3.0)});
+    run_kernel(*set, {.kind = "attention_at", .attributes = {{"causal", int64_t{1}}, {"scale", 1.0}}, .threads = 1},
+               {&q, &k, &v, &text, &at, &sinks}, {&o});
+    EXPECT_NEAR(o.get(0), 2.0, 1e-6) << set->name();
+  }
 }
 
 // A row has the bits that `attention` gives for its text alone at its position.

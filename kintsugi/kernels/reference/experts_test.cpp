@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/reference/gradient_check.h"
 
@@ -51,6 +53,98 @@ TEST(ReferenceExperts, GradientOfTheLossOfBalance) {
            return d;
          }});
   }
+}
+
+TEST(ReferenceExperts, GradientOfTheZLoss) {
+  check_gradient({.forward = {.kind = "router_z_loss"},
+                  .ins = {random_tensor(kLogits, DType::f64, 1, -2, 2)},
+                  .outs = {{{}, DType::f64}},
+                  .with_respect_to = {0},
+                  .gradients = [&](auto& ins, auto&, auto& dy) {
+                    std::vector<Tensor> d = {Tensor(kLogits, DType::f64)};
+                    run_reference({.kind = "router_z_loss_grad"}, {&ins[0], &dy[0]}, {&d[0]});
+                    return d;
+                  }});
+}
+
+// Of equal logits of n experts: the square of log n for each token.
+TEST(ReferenceExperts, TheZLossOfEqualLogits) {
+  Tensor logits = filled({{"batch", 2}, {"seq", 3}, {"candidate", 4}}, DType::f64, 0.5), loss({}, DType::f64);
+  run_reference({.kind = "router_z_loss"}, {&logits}, {&loss});
+  const double log_sum = 0.5 + std::log(4.0);
+  EXPECT_NEAR(loss.get(0), 6 * log_sum * log_sum, 1e-12);
+}
+
+TEST(ReferenceExperts, GradientOfTheBiasesOfExperts) {
+  const Shape x = {{"batch", 2}, {"expert", 3}, {"slot", 4}, {"ffn", 5}}, bias = {{"expert", 3}, {"ffn", 5}};
+  Tensor counts({{"batch", 2}, {"expert", 3}}, DType::i32, {2, 0, 4, 1, 3, 0});
+  check_gradient({.forward = {.kind = "expert_bias"},
+                  .ins = {random_tensor(x, DType::f64, 1), random_tensor(bias, DType::f64, 2), counts},
+                  .outs = {{x, DType::f64}},
+                  .with_respect_to = {0, 1},
+                  .gradients = [&](auto& ins, auto&, auto& dy) {
+                    std::vector<Tensor> d = {dy[0], Tensor(bias, DType::f64)};
+                    run_reference({.kind = "expert_bias_grad"}, {&dy[0], &ins[2]}, {&d[1]});
+                    return d;
+                  }});
+}
+
+// Slots without a token stay zero.
+TEST(ReferenceExperts, BiasesAreAddedToFilledSlots) {
+  Tensor x = filled({{"batch", 1}, {"expert", 2}, {"slot", 2}, {"ffn", 1}}, DType::f64, 0.0),
+         bias({{"expert", 2}, {"ffn", 1}}, DType::f64, {3, 5}),
+         counts({{"batch", 1}, {"expert", 2}}, DType::i32, {2, 1}), y(x.type());
+  run_reference({.kind = "expert_bias"}, {&x, &bias, &counts}, {&y});
+  expect_close(y, {3, 3, 5, 0}, 0, 0);
+}
+
+TEST(ReferenceExperts, GradientOfTheClampedGate) {
+  const Shape shape = {{"batch", 3}, {"ffn", 20}};
+  const Attributes attributes = {{"clamp", 1.5}, {"slope", 1.702}};
+  check_gradient({.forward = {.kind = "clamped_gated", .attributes = attributes},
+                  .ins = {random_tensor(shape, DType::f64, 1, -3, 3), random_tensor(shape, DType::f64, 2, -3, 3)},
+                  .outs = {{shape, DType::f64}},
+                  .with_respect_to = {0, 1},
+                  .gradients = [&](auto& ins, auto&, auto& dy) {
+                    std::vector<Tensor> d = {Tensor(shape, DType::f64), Tensor(shape, DType::f64)};
+                    run_reference({.kind = "clamped_gated_grad", .attributes = attributes}, {&ins[0], &ins[1], &dy[0]},
+                                  {&d[0], &d[1]});
+                    return d;
+                  }});
+  Tensor gate({{"ffn", 2}}, DType::f64, {9, -9}), up({{"ffn", 2}}, DType::f64, {9, -9}), y(gate.type());
+  run_reference({.kind = "clamped_gated", .attributes = {{"clamp", 7.0}, {"slope", 1.0}}}, {&gate, &up}, {&y});
+  expect_close(y, {8 * 7 / (1 + std::exp(-7.0)), -6 * -9 / (1 + std::exp(9.0))}, 1e-12, 0);
+}
+
+TEST(ReferenceExperts, GradientOfJoinedHeads) {
+  const Shape a = {{"batch", 2}, {"seq", 2}, {"kv_heads", 3}, {"content", 4}},
+              b = {{"batch", 2}, {"seq", 2}, {"turned", 2}},
+              y = {{"batch", 2}, {"seq", 2}, {"kv_heads", 3}, {"head_dim", 7}};
+  const Attributes attributes = {{"width", int64_t{7}}, {"whole", "content turned head_dim"}};
+  check_gradient({.forward = {.kind = "join_head_dims", .attributes = attributes},
+                  .ins = {random_tensor(a, DType::f64, 1), random_tensor(b, DType::f64, 2)},
+                  .outs = {{y, DType::f64}},
+                  .with_respect_to = {0, 1},
+                  .gradients = [&](auto&, auto&, auto& dy) {
+                    std::vector<Tensor> d = {Tensor(a, DType::f64), Tensor(b, DType::f64)};
+                    run_reference({.kind = "join_head_dims_grad", .attributes = attributes}, {&dy[0]}, {&d[0], &d[1]});
+                    return d;
+                  }});
+}
+
+// The group of experts 2 and 3 has the largest sum of two, that of 4 and 5 the next; the largest expert is in neither.
+TEST(ReferenceExperts, ExpertsOfTheBestGroups) {
+  const Shape one = {{"batch", 1}, {"seq", 1}, {"candidate", 6}}, choices = {{"batch", 1}, {"seq", 1}, {"choice", 3}};
+  Tensor logits(one, DType::f64, {4, -9, 3, 2, 2, 1}), weights(choices, DType::f64), experts(choices, DType::i32);
+  Attributes attributes = routing("sigmoid", 0);
+  attributes.set("top_k", int64_t{3});
+  attributes.set("groups", int64_t{3});
+  attributes.set("groups_per_token", int64_t{2});
+  run_reference({.kind = "route", .attributes = attributes}, {&logits}, {&weights, &experts});
+  expect_close(experts, {2, 3, 4}, 0, 0);
+  Tensor equal(one, DType::f64, {1, 1, 1, 1, 1, 1});  // of equal groups the first
+  run_reference({.kind = "route", .attributes = attributes}, {&equal}, {&weights, &experts});
+  expect_close(experts, {0, 1, 2}, 0, 0);
 }
 
 // With equal numbers of tokens the loss of a sample is its number of tokens.

@@ -65,6 +65,8 @@ void attention_at(const KernelCall& call) {
                 window = call.attributes.integer_or("window", 0);
   const double scale = call.attributes.number("scale"), softcap = call.attributes.number_or("softcap", 0);
   const bool causal = call.attributes.integer("causal") != 0;
+  const View& sinks_view = call.ins[In::kSinks];
+  const std::vector<double> sinks = sinks_view.data ? load(sinks_view) : std::vector<double>();
   std::vector<double> o(q.size(), 0.0), scores(static_cast<size_t>(keys));
   for (int64_t row = 0; row < rows(q_shape); ++row) {
     const int64_t head = row / group % kv_heads, s = row / group / kv_heads % seq, b = row / group / kv_heads / seq,
@@ -86,6 +88,11 @@ void attention_at(const KernelCall& call) {
       top = std::max(top, score);
     }
     if (top == -kInfinity) continue;
+    if (!sinks.empty()) {
+      const double sink = sinks[static_cast<size_t>(row % (kv_heads * group))];
+      top = std::max(top, sink);
+      sum = std::exp(sink - top);
+    }
     for (double score : scores) sum += std::exp(score - top);
     for (int64_t t = 0; t < keys; ++t) {
       const double p = std::exp(scores[static_cast<size_t>(t)] - top) / sum;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/values.h"
@@ -33,6 +34,29 @@ struct Scores {
   }
 };
 
+// The experts that a token may use: all, or those of the groups with the largest scores (DeepSeek-V3 2024, section
+// 2.1.2), of which ties go to the first. A group's score is the sum of its two largest.
+std::vector<bool> in_chosen_groups(const std::vector<double>& scores, const tensor::Attributes& attributes) {
+  const auto groups = static_cast<size_t>(attributes.integer_or("groups", 1));
+  std::vector<bool> allowed(scores.size(), groups == 1);
+  if (groups == 1) return allowed;
+  const size_t each = scores.size() / groups;
+  std::vector<double> of_group;
+  for (size_t g = 0; g < groups; ++g) {
+    std::vector<double> mine(scores.begin() + static_cast<std::ptrdiff_t>(g * each),
+                             scores.begin() + static_cast<std::ptrdiff_t>((g + 1) * each));
+    std::sort(mine.begin(), mine.end(), std::greater<>());
+    of_group.push_back(mine[0] + (each > 1 ? mine[1] : 0.0));
+  }
+  for (int64_t n = 0; n < attributes.integer("groups_per_token"); ++n) {
+    size_t best = groups;
+    for (size_t g = 0; g < groups; ++g)
+      if (!allowed[g * each] && (best == groups || of_group[g] > of_group[best])) best = g;
+    std::fill_n(allowed.begin() + static_cast<std::ptrdiff_t>(best * each), each, true);
+  }
+  return allowed;
+}
+
 // The position of each row of the first two dims, -1 at padding.
 std::vector<int64_t> places_of_rows(const KernelCall& call, const Shape& shape) {
   return positions_in_whole(call, Shape(std::vector<tensor::Dim>(shape.begin(), shape.begin() + 2)));
@@ -57,16 +81,16 @@ void route(const KernelCall& call) {
     const std::span<const double> mine = std::span(logits).subspan(row * candidates, candidates);
     const Scores scores{mine, call.attributes};
     // Scores that are monotonic in the logits are not compared themselves: rounding makes some of them equal.
-    std::vector<double> compared(mine.begin(), mine.end());
-    if (bias_view.data)
-      for (size_t e = 0; e < candidates; ++e) compared[e] = scores.of[e] + bias[e];
-    std::vector<bool> taken(candidates, false);
+    std::vector<double> compared(mine.begin(), mine.end()), biased = scores.of;
+    for (size_t e = 0; e < candidates; ++e) biased[e] += bias[e];
+    if (bias_view.data) compared = biased;
+    std::vector<bool> free = in_chosen_groups(biased, call.attributes);
     double sum = 0;
     for (size_t c = 0; c < top_k; ++c) {
       size_t best = candidates;
       for (size_t e = 0; e < candidates; ++e)
-        if (!taken[e] && (best == candidates || compared[e] > compared[best])) best = e;
-      taken[best] = true;
+        if (free[e] && (best == candidates || compared[e] > compared[best])) best = e;
+      free[best] = false;
       experts[row * top_k + c] = static_cast<int32_t>(best);
       sum += weights[row * top_k + c] = scores.of[best];
     }
@@ -158,6 +182,44 @@ void balance_loss_grad(const KernelCall& call) {
     for (size_t e = 0; e < candidates; ++e)
       dscores.push_back(dloss * (costs[sample * candidates + e] - cost / sum) / sum);
     scores.gradient(dscores, std::span(dlogits).subspan(row * candidates, candidates));
+  });
+  store(call, 0, dlogits);
+}
+
+namespace {
+
+// Calls f(row, log of the sum of exponentials, logits) for each position that is not padding.
+template <typename F>
+void for_log_sums(const KernelCall& call, const std::vector<double>& logits, const F& f) {
+  const Shape& shape = call.ins[RouterZLossIn::kLogits].shape();
+  const auto candidates = static_cast<size_t>(width(shape));
+  const std::vector<int64_t> places = places_of_rows(call, shape);
+  for (size_t row = 0; row < places.size(); ++row) {
+    if (places[row] < 0) continue;
+    const std::span<const double> mine = std::span(logits).subspan(row * candidates, candidates);
+    const double most = *std::max_element(mine.begin(), mine.end());
+    double sum = 0;
+    for (const double x : mine) sum += std::exp(x - most);
+    f(row, most + std::log(sum), mine);
+  }
+}
+
+}  // namespace
+
+void router_z_loss(const KernelCall& call) {
+  const std::vector<double> logits = load(call.ins[RouterZLossIn::kLogits]);
+  double loss = 0;
+  for_log_sums(call, logits, [&](size_t, double log_sum, std::span<const double>) { loss += log_sum * log_sum; });
+  store(call, 0, std::span(&loss, 1));
+}
+
+void router_z_loss_grad(const KernelCall& call) {
+  const std::vector<double> logits = load(call.ins[RouterZLossIn::kLogits]);
+  const double dloss = load_scalar(call.ins[RouterZLossIn::kDloss]);
+  std::vector<double> dlogits(logits.size(), 0.0);
+  for_log_sums(call, logits, [&](size_t row, double log_sum, std::span<const double> mine) {
+    for (size_t e = 0; e < mine.size(); ++e)
+      dlogits[row * mine.size() + e] = 2.0 * dloss * log_sum * std::exp(mine[e] - log_sum);
   });
   store(call, 0, dlogits);
 }
