@@ -176,6 +176,30 @@ def olmoe(r, s):
                            **experts(r, "num_experts"))
 
 
+def deepseek_v3(r, s):
+    s.kv, s.group = s.heads, 1
+    groups, each = r.choice([(1, 4), (2, 2), (2, 3), (4, 2)])
+    used = r.randint(1, groups)
+    nope, turned = r.choice([4, 7, 10]), r.choice([2, 4, 8])
+    c = common(s, moe_intermediate_size=r.choice([11, 16, 20]), n_routed_experts=groups * each, n_group=groups,
+               topk_group=used, num_experts_per_tok=r.randint(1, used * each), n_shared_experts=r.choice([1, 2]),
+               first_k_dense_replace=r.randrange(s.layers), routed_scaling_factor=r.choice([1.0, 2.5]),
+               norm_topk_prob=r.random() < 0.7, q_lora_rank=r.choice([None, 9, 16]), kv_lora_rank=r.choice([5, 12]),
+               qk_nope_head_dim=nope, qk_rope_head_dim=turned, v_head_dim=r.choice([3, nope, nope + turned, 19]),
+               attention_bias=r.random() < 0.3, rope_interleave=r.random() < 0.7, num_nextn_predict_layers=0,
+               rope_scaling=rope(r, ["none", "yarn", "yarn"], turned // 2, s.context))
+    return "deepseek_v3", c
+
+
+def gpt_oss(r, s):
+    scaling = rope(r, ["none", "yarn", "yarn"], s.head // 2, s.context) or {"rope_type": "default"}
+    kinds = [r.choice(["full_attention", "sliding_attention"]) for _ in range(s.layers)]
+    return "gpt_oss", common(s, head_dim=r.choice([s.head, 12]), attention_bias=r.random() < 0.8,
+                             sliding_window=r.choice([2, 5]), layer_types=r.choice([None, kinds]),
+                             rope_parameters={"rope_theta": 150000.0, **scaling}, swiglu_limit=r.choice([0.7, 7.0]),
+                             **experts(r, "num_local_experts"))
+
+
 def bert(r, s):
     s.kv, s.group = s.heads, 1
     task = r.choice(["pretraining", "masked", "classes", "numbers"])
@@ -190,7 +214,7 @@ def bert(r, s):
 
 
 FAMILIES = {f.__name__: f for f in (gpt, llama, mistral, qwen2, qwen3, olmo2, olmo3, smollm3, phi3, gemma3, gptneox,
-                                    gptj, mixtral, qwen3_moe, olmoe, bert)}
+                                    gptj, mixtral, qwen3_moe, olmoe, gpt_oss, deepseek_v3, bert)}
 
 
 def randomize(model, seed):
@@ -199,13 +223,16 @@ def randomize(model, seed):
         for p in model.parameters():
             noise = torch.randn(p.shape, generator=g, dtype=torch.float32)
             p.copy_(noise / math.sqrt(p.shape[-1]) if p.dim() > 1 else p * 0 + 0.7 + 0.2 * noise)
+        for name, b in model.named_buffers():  # the balance of experts
+            if name.endswith("e_score_correction_bias"):
+                b.copy_(0.2 * torch.randn(b.shape, generator=g))
 
 
 def make(family, seed):
     r = random.Random(f"{family} {seed}")
     s = Sizes(r)
     kind, settings = FAMILIES[family](r, s)
-    settings = {k: v for k, v in settings.items() if v is not None or k == "sliding_window"}
+    settings = {k: v for k, v in settings.items() if v is not None or k in ("sliding_window", "q_lora_rank")}
     settings.update(bos_token_id=1, eos_token_id=2, pad_token_id=3)
     config = AutoConfig.for_model(kind, **settings)
     config.pad_token_id = None  # of an id of padding, transformers computes no gradient
@@ -288,6 +315,8 @@ def as_saved(kind, gradients):
     ours = ".block_sparse_moe.experts.{}.w{}.weight" if kind == "mixtral" else ".mlp.experts.{}.{}_proj.weight"
     names = ("1", "3", "2") if kind == "mixtral" else ("gate", "up", "down")
     saved = {}
+    if kind == "gpt_oss":  # one tensor for all experts on disk too
+        return gradients
     for name, g in gradients.items():
         layer = name.split(".mlp.")[0]
         if name.endswith("mlp.experts.gate_up_proj"):

@@ -103,7 +103,8 @@ std::string toml_of(const Json& value, const ConfigRow& row, const Key& key) {
   if (std::holds_alternative<config::Boolean>(key.allowed)) return value.boolean() ? "true" : "false";
   if (std::holds_alternative<config::Integer>(key.allowed)) {
     const auto& range = std::get<config::Integer>(key.allowed);
-    return fmt::format("{}", value.whole(std::max<int64_t>(range.min, 1), range.max));
+    const int64_t least = row.zero == ConfigRow::Zero::derived ? 1 : 0;
+    return fmt::format("{}", value.whole(std::max(range.min, least), range.max));
   }
   const double number = value.number();
   return config::to_toml(row.use == ConfigRow::Use::inverse_square_root ? 1.0 / std::sqrt(number) : number);
@@ -143,6 +144,7 @@ void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
   }
   // null, given or by default: the family derives it.
   const bool named = config.root().has(row.theirs);
+  if (!given && named && row.zero == ConfigRow::Zero::null) return model.set(row.ours, "0");
   if (!given && (named || row.absent == "null")) return;
   model.set(row.ours, toml_of(given ? *given : parsed(row.absent), row, key_of(row)));
 }
@@ -154,6 +156,15 @@ bool has_own_code(const Json& root) {
   for (const Json& entry : map->members())
     if (entry.key().starts_with("AutoModel")) return true;
   return false;
+}
+
+[[noreturn]] void refuse_quantized(const Json& quantized) {
+  const auto method = quantized.is_object() ? quantized.find("quant_method") : std::nullopt;
+  quantized.fail(
+      "\"quantization_config\": quantized weights{} are not supported; dequantize them to bfloat16 first, for example "
+      "with "
+      "transformers",
+      method && method->is_text() ? fmt::format(" ({})", method->text()) : "");
 }
 
 // Members without a row in the family: its models do not read them.
@@ -197,7 +208,9 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
     out.value(std::get<bool>(value));
   } else if (std::holds_alternative<int64_t>(value)) {
     const int64_t number = std::get<int64_t>(value);
-    row.absent == "null" && number == 0 ? out.null() : out.value(number);
+    const bool none =
+        row.zero == ConfigRow::Zero::null || (row.absent == "null" && row.zero == ConfigRow::Zero::derived);
+    none&& number == 0 ? out.null() : out.value(number);
   } else {
     const double number = std::get<double>(value);
     const bool none = row.absent == "null" && number == 0.0;
@@ -307,8 +320,7 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   for (const auto& [key, value] : kOnlyIn)
     if (const auto given = config.take(key); given && given->compact() != value)
       given->fail("\"{}\" is {}; here there is only {}", key, given->shown(), value);
-  if (const auto quantized = config.take("quantization_config"))
-    quantized->fail("\"quantization_config\": quantized weights are not known here");
+  if (const auto quantized = config.take("quantization_config")) refuse_quantized(*quantized);
   ModelText model;
   model.set("family", fmt::format("\"{}\"", family.config.name));
   const models::HuggingFace& rows = family.hugging_face;

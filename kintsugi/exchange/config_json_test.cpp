@@ -183,7 +183,11 @@ TEST(ConfigJson, Refusals) {
   EXPECT_EQ(read(part, "gpt_neox").model.rotary_dims, 2);
   EXPECT_EQ(error_of(R"("rope_scaling": {"rope_type": "linear"})"), "[model] \"config.json\":2: \"factor\" is missing");
   EXPECT_EQ(error_of(R"("quantization_config": {"bits": 4})"),
-            "[model] \"config.json\":2: \"quantization_config\": quantized weights are not known here");
+            "[model] \"config.json\":2: \"quantization_config\": quantized weights are not supported; dequantize "
+            "them to bfloat16 first, for example with transformers");
+  EXPECT_EQ(error_of(R"("quantization_config": {"quant_method": "mxfp4"})"),
+            "[model] \"config.json\":2: \"quantization_config\": quantized weights (mxfp4) are not supported; "
+            "dequantize them to bfloat16 first, for example with transformers");
   EXPECT_EQ(error_of("\"num_key_value_heads\": 3"),
             "[config] config.json, as [model]:8: model.heads = 4 is not divisible by model.kv_heads = 3; nearest "
             "kv_heads: 2, 4");

@@ -65,7 +65,7 @@ int64_t whole(double number) {
   return static_cast<int64_t>(std::llround(number));
 }
 
-void read_yarn(Parameters& p, double extension, ModelText& model) {
+void read_yarn(Parameters& p, const RopeKeys& keys, double extension, ModelText& model) {
   const double factor = p.number("factor").value_or(extension);
   model.set("rope_factor", factor);
   if (const auto fast = p.number("beta_fast")) model.set("rope_beta_fast", *fast);
@@ -76,6 +76,7 @@ void read_yarn(Parameters& p, double extension, ModelText& model) {
     model.set("rope_magnitude", *magnitude);
   else if (scale.value_or(0.0) != 0.0 && all.value_or(0.0) != 0.0)
     model.set("rope_magnitude", models::yarn_magnitude(factor, *scale) / models::yarn_magnitude(factor, *all));
+  if (keys.scales_scores) model.set("rope_score_magnitude", all.value_or(0.0));
 }
 
 void read_longrope(Parameters& p, double extension, double original, ModelText& model) {
@@ -114,7 +115,7 @@ void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, Mod
     model.set("rope_high_factor", p.need("high_freq_factor"));
   } else if (type == "yarn") {
     scaled(RopeScaling::yarn);
-    read_yarn(p, context / original, model);
+    read_yarn(p, keys, context / original, model);
   } else if (type == "dynamic") {
     // Dynamic NTK scaling only affects texts longer than max_position_embeddings, which do not occur here: up to that
     // length, angles are unscaled.
@@ -138,6 +139,8 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   if (object && old && object->compact() != old->compact())
     old->fail("\"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
   if (!object) object = old;
+  if (!object && keys.required)
+    config.root().fail("\"rope_scaling\" is missing; say {{\"rope_type\": \"default\"}} for rotary positions without");
   std::optional<Json> full = object, sliding;
   if (object && (object->has(kFullAttention) || object->has(kSlidingAttention))) {
     full = object->find(kFullAttention);
@@ -186,7 +189,10 @@ void write_rope(const config::Model& m, const RopeKeys& keys, base::JsonWriter& 
     });
   };
   const RopeScaling scaling = config::rope_scaling(m);
-  if (scaling == RopeScaling::none) return;
+  if (scaling == RopeScaling::none) {
+    if (keys.required) out.key("rope_scaling").object([&] { out.key("rope_type").value("default"); });
+    return;
+  }
   if (keys.original_outside > 0 && scaling != RopeScaling::linear) original();
   out.key("rope_scaling").object([&] {
     out.key("rope_type").value(m.rope_scaling);
@@ -209,6 +215,7 @@ void write_rope(const config::Model& m, const RopeKeys& keys, base::JsonWriter& 
         out.key("beta_slow").value(m.rope_beta_slow);
         out.key("truncate").value(m.rope_truncate);
         if (m.rope_magnitude > 0.0) out.key("attention_factor").value(m.rope_magnitude);
+        if (m.rope_score_magnitude > 0.0) out.key("mscale_all_dim").value(m.rope_score_magnitude);
         break;
       case RopeScaling::longrope:
         list("short_factor", m.rope_short_factors);

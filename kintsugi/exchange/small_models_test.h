@@ -14,14 +14,26 @@
 
 namespace kintsugi::exchange {
 
+inline config::Resolved small_deepseek(const std::string& more) {
+  const std::string text =
+      "[model]\nfamily = \"deepseek_v3\"\nlayers = 3\nembed = 24\nheads = 4\nkv_heads = 4\nhead_dim = 6\n"
+      "rotary_head_dim = 4\nvalue_head_dim = 5\nkv_rank = 7\nquery_rank = 9\nffn = 20\ndense_ffn = 28\nexperts = 8\n"
+      "experts_per_token = 3\nexpert_groups = 4\ngroups_per_token = 2\nvocab = 11\ncontext = 16\n" +
+      more;
+  config::Given given = config::read_text(text, "run.toml", models::catalog());
+  return {config::fill_derived(std::move(given), 1), {}};
+}
+
 // `more`: additional lines of [model].
 inline config::Resolved small_run(std::string_view family, const std::string& more = "") {
   const std::string heads =
       family == "gpt" || family == "gptneox" || family == "gptj" || family == "bert" ? "4" : "2\nhead_dim = 6";
-  const std::string rotary = family == "gptj" ? "rotary_dims = 2\n" : "";
+  const std::string rotary = family == "gptj" ? "rotary_dims = 2\n" : "",
+                    experts = family == "gpt_oss" ? "experts = 4\nexperts_per_token = 2\n" : "";
+  if (family == "deepseek_v3") return small_deepseek(more);
   const std::string text =
       "[model]\nfamily = \"" + std::string(family) + "\"\nlayers = 6\nembed = " + (heads == "4" ? "16" : "24") +
-      "\nheads = 4\nkv_heads = " + heads + "\nffn = 20\nvocab = 11\ncontext = 16\n" + rotary + more;
+      "\nheads = 4\nkv_heads = " + heads + "\nffn = 20\nvocab = 11\ncontext = 16\n" + rotary + experts + more;
   config::Given given = config::read_text(text, "run.toml", models::catalog());
   return {config::fill_derived(std::move(given), 1), {}};
 }

@@ -19,15 +19,22 @@ using models::WeightRow;
 using tensor::Shape;
 using Weights = std::map<std::string, Shape, std::less<>>;
 
-Weights weights_of(const config::Model& model) {
+// Whether the folder has a tensor for the load-balancing biases of experts.
+bool has_router_bias(const models::HuggingFace& folder) {
+  return std::ranges::any_of(folder.weights,
+                             [](const WeightRow& row) { return row.ours.front().ends_with(models::kRouterBias); });
+}
+
+// `balanced`: with load-balancing biases.
+Weights weights_of(const config::Model& model, bool balanced) {
   config::Settings settings;
   settings.model = model;
   const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
   Weights weights;
   for (const graph::State& state : *graphs.states) {
-    // Running statistics are tensors of folders too; the load-balancing bias of experts is not.
+    // Running statistics are tensors of folders too.
     const bool running = state.kind == graph::StateKind::statistic && state.saved && state.type.shape.rank() > 0 &&
-                         !state.name.ends_with(models::kRouterBias);
+                         (balanced || !state.name.ends_with(models::kRouterBias));
     if (state.kind == graph::StateKind::weight || running) weights.emplace(state.name, state.type.shape);
   }
   return weights;
@@ -182,7 +189,7 @@ std::vector<MappedTensor> weight_map(const models::Family& family, const config:
   const models::HuggingFace& folder = family.hugging_face;
   if (folder.model_types.empty())
     throw base::UserError("model", "models of the family {} have no Hugging Face folders", family.config.name);
-  Weights left = weights_of(model);
+  Weights left = weights_of(model, has_router_bias(folder));
   const auto refuse = [&](const std::string& what) {
     throw base::UserError("model", "a Hugging Face folder of {} has no place for this model: {}", family.config.name,
                           what);

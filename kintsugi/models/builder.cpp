@@ -167,22 +167,42 @@ ValueId Builder::cached(ValueId x, const std::string& name) {
   return whole;
 }
 
+namespace {
+
+// Of the scores, with YaRN's factor.
+double attention_scale(const config::Model& m) {
+  const int64_t width = config::has_latent_attention(m) ? m.head_dim + m.rotary_head_dim : config::width_of_head(m);
+  const double plain = m.attention_scale > 0.0 ? m.attention_scale : 1.0 / std::sqrt(static_cast<double>(width));
+  if (m.rope_score_magnitude == 0.0 || config::rope_scaling(m) != config::RopeScaling::yarn) return plain;
+  const double magnitude = yarn_magnitude(m.rope_factor, m.rope_score_magnitude);
+  return plain * magnitude * magnitude;
+}
+
+}  // namespace
+
 ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& name) {
   k = generates() ? cached(k, name + ".keys") : graph_.rename(k, "seq", "key_seq");
   v = generates() ? cached(v, name + ".values") : graph_.rename(v, "seq", "key_seq");
   const ValueId starts = pass_.documents ? input("starts") : graph::kNone;
   const bool both_ways = pass_.documents && !model_.causal;
   const ValueId key_starts = both_ways ? graph_.rename(starts, "seq", "key_seq") : graph::kNone;
-  const double scale =
-      model_.attention_scale > 0.0 ? model_.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim().size));
+  const ValueId sinks = model_.attention_sinks
+                            ? weight(name + ".sinks", {kv_heads(), group()}, {Init::Kind::normal, deviation()}, false)
+                            : graph::kNone;
   Attributes attributes = {{"causal", int64_t{model_.causal}},
-                           {"scale", scale},
+                           {"scale", attention_scale(model_)},
                            {"dropout", pass_.purpose == Purpose::train ? model_.dropout : 0.0},
                            {"key", name}};
   if (config::has_window(model_, graph_.layer)) attributes.set("window", model_.window);
   if (model_.attention_softcap > 0.0) attributes.set("softcap", model_.attention_softcap);
-  if (has_positions()) return graph_.apply("attention_at", {q, k, v, row_text(), row_position()}, attributes)[0];
-  return graph_.apply("attention", {q, k, v, starts, key_starts}, attributes, "attention")[0];
+  if (has_positions()) {
+    std::vector<ValueId> ins = {q, k, v, row_text(), row_position()};
+    if (sinks != graph::kNone) ins.push_back(sinks);
+    return graph_.apply("attention_at", ins, attributes)[0];
+  }
+  std::vector<ValueId> ins = {q, k, v, starts, key_starts};
+  if (sinks != graph::kNone) ins.push_back(sinks);
+  return graph_.apply("attention", ins, attributes, "attention")[0];
 }
 
 ValueId Builder::norm_of_heads(ValueId x, const std::string& name, const Shape& heads) {
@@ -207,6 +227,7 @@ ValueId Builder::rotated(ValueId x) {
 }
 
 ValueId Builder::self_attention(ValueId h, const std::string& name) {
+  if (config::has_latent_attention(model_)) return latent_attention(h, name);
   const Shape query = {kv_heads(), group(), head_dim()}, key = {kv_heads(), head_dim()};
   const auto from_embed = [&](std::string_view which, const Shape& heads) {
     std::vector<tensor::Dim> dims = {embed()};
@@ -226,9 +247,14 @@ ValueId Builder::self_attention(ValueId h, const std::string& name) {
 }
 
 ValueId Builder::feed_forward(ValueId h, const std::string& name) {
-  if (model_.experts > 0) return experts(h, name);
+  if (config::has_experts(model_, graph_.layer)) return experts(h, name);
+  return dense(h, name, config::dense_width(model_));
+}
+
+ValueId Builder::dense(ValueId h, const std::string& name, int64_t width) {
+  const tensor::Dim ffn = {"ffn", width};
   const auto inner = [&](std::string_view which) {
-    return linear(h, name + std::string(which), {embed(), ffn()}, "batch seq ffn", deviation(), model_.bias_ffn);
+    return linear(h, name + std::string(which), {embed(), ffn}, "batch seq ffn", deviation(), model_.bias_ffn);
   };
   if (model_.gated) {
     const ValueId gate = inner(".gate");
@@ -236,7 +262,7 @@ ValueId Builder::feed_forward(ValueId h, const std::string& name) {
   } else {
     h = activation(inner(".up"));
   }
-  return linear(h, name + ".down", {ffn(), embed()}, "batch seq embed", residual_deviation(), model_.bias_ffn);
+  return linear(h, name + ".down", {ffn, embed()}, "batch seq embed", residual_deviation(), model_.bias_ffn);
 }
 
 }  // namespace kintsugi::models

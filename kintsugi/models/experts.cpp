@@ -24,12 +24,22 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
   const tensor::Dim expert = {"expert", model_.experts}, candidate = {"candidate", model_.experts};
   const bool trains = pass_.purpose == Purpose::train;
   const ValueId router = weight(name + ".router.weight", {embed(), candidate}, {Init::Kind::normal, deviation()}, true);
-  const ValueId logits = graph_.contract(h, router, "batch seq candidate", graph::wide(dtype_));
+  const DType wide = graph::wide(dtype_);
+  ValueId logits = graph_.contract(h, router, "batch seq candidate", wide);
+  if (model_.router_linear_bias) {
+    const ValueId offset = weight(name + ".router.linear.bias", {candidate}, {}, false);
+    logits = graph_.add(
+        {logits, dtype_ == wide ? offset : graph_.op("cast", {offset}, {{"dtype", std::string(name_of(wide))}})});
+  }
   const ValueId bias = model_.router_bias ? router_bias(name + std::string(kRouterBias), {candidate}) : graph::kNone;
-  const tensor::Attributes routing = {{"top_k", model_.experts_per_token},
-                                      {"scores", model_.router_scores},
-                                      {"normalize", int64_t{model_.router_normalize}},
-                                      {"scale", model_.router_scale}};
+  tensor::Attributes routing = {{"top_k", model_.experts_per_token},
+                                {"scores", model_.router_scores},
+                                {"normalize", int64_t{model_.router_normalize}},
+                                {"scale", model_.router_scale}};
+  if (model_.expert_groups > 1) {
+    routing.set("groups", model_.expert_groups);
+    routing.set("groups_per_token", model_.groups_per_token);
+  }
   const std::vector<ValueId> routed = graph_.apply("route", {logits, bias}, routing, name + ".route");
 
   const int64_t capacity = config::expert_capacity(model_, pass_.sequence, trains ? pass_.expert_bound : 0.0);
@@ -49,29 +59,40 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
     graph_.accumulate(graph_.op("expert_load", {counts}), load);
     if (pass_.balance_weight > 0.0)
       losses_.push_back({"balance", graph_.op("balance_loss", {logits, counts}, routing), pass_.balance_weight});
+    if (pass_.z_loss > 0.0) losses_.push_back({"router_z", graph_.op("router_z_loss", {logits}), pass_.z_loss});
   }
 
   const double filled =
       static_cast<double>(pass_.sequence * model_.experts_per_token) / static_cast<double>(capacity * model_.experts);
-  const auto product = [&](ValueId x, std::string_view which, const Shape& shape, std::string_view out,
-                           double deviation) {
-    const ValueId w = weight(name + std::string(which), shape, {Init::Kind::normal, deviation}, true);
-    return graph_.op("grouped", {x, w, counts},
-                     {{"dims", "batch expert slot " + std::string(out)},
-                      {"dtype", std::string(tensor::name_of(dtype_))},
-                      {"filled", std::min(1.0, filled)}});
+  const auto product = [&](ValueId x, std::string_view which, const Shape& shape, double deviation) {
+    const std::string at = name + std::string(which);
+    const tensor::Dim out = shape[2];
+    const ValueId w = weight(at + ".weight", shape, {Init::Kind::normal, deviation}, true);
+    const ValueId y = graph_.op("grouped", {x, w, counts},
+                                {{"dims", "batch expert slot " + out.name},
+                                 {"dtype", std::string(tensor::name_of(dtype_))},
+                                 {"filled", std::min(1.0, filled)}});
+    if (!model_.bias_ffn) return y;
+    return graph_.op("expert_bias", {y, weight(at + ".bias", {expert, out}, {}, false), counts});
   };
   ValueId x = graph_.op("dispatch", {h, slots}, places);
   const Shape inner = {expert, embed(), ffn()};
   if (model_.gated) {
-    const ValueId gate = product(x, ".gate.weight", inner, "ffn", deviation());
-    x = graph_.op("gated", {gate, product(x, ".up.weight", inner, "ffn", deviation())},
-                  {{"activation", model_.activation}});
+    const ValueId gate = product(x, ".gate", inner, deviation());
+    x = gate_and_up(gate, product(x, ".up", inner, deviation()));
   } else {
-    x = activation(product(x, ".up.weight", inner, "ffn", deviation()));
+    x = activation(product(x, ".up", inner, deviation()));
   }
-  x = product(x, ".down.weight", {expert, ffn(), embed()}, "embed", residual_deviation());
-  return graph_.op("combine", {x, slots, routed[0]}, places);
+  x = product(x, ".down", {expert, ffn(), embed()}, residual_deviation());
+  const ValueId y = graph_.op("combine", {x, slots, routed[0]}, places);
+  if (model_.shared_experts == 0) return y;
+  return graph_.add({y, dense(h, name + ".shared", model_.shared_experts * model_.ffn)});
+}
+
+ValueId Builder::gate_and_up(ValueId gate, ValueId up) {
+  if (model_.gate_clamp > 0.0)
+    return graph_.op("clamped_gated", {gate, up}, {{"clamp", model_.gate_clamp}, {"slope", model_.gate_slope}});
+  return graph_.op("gated", {gate, up}, {{"activation", model_.activation}});
 }
 
 }  // namespace kintsugi::models

@@ -7,13 +7,13 @@ namespace kintsugi::models {
 
 std::span<const Family> families() {
   static const std::vector<Family> list = [] {
-    std::vector<Family> rows = {gpt(),       llama(),    mistral(),       qwen2(),          qwen3(),         olmo2(),
-                                olmo3(),     smollm3(),  phi3(),          gemma3(),         gptneox(),       gptj(),
-                                bert(),      mixtral(),  qwen3_moe(),     olmoe(),          mlp(),           lenet(),
-                                resnet18(),  resnet34(), resnet50(),      resnet101(),      resnet152(),     alexnet(),
-                                vgg11(),     vgg13(),    vgg16(),         vgg19(),          vgg11_bn(),      vgg13_bn(),
-                                vgg16_bn(),  vgg19_bn(), convnext_tiny(), convnext_small(), convnext_base(), unet(),
-                                cosmoflow(), vit()};
+    std::vector<Family> rows = {gpt(),           llama(),    mistral(),   qwen2(),    qwen3(),         olmo2(),
+                                olmo3(),         smollm3(),  phi3(),      gemma3(),   gptneox(),       gptj(),
+                                bert(),          mixtral(),  qwen3_moe(), olmoe(),    gpt_oss(),       deepseek_v3(),
+                                mlp(),           lenet(),    resnet18(),  resnet34(), resnet50(),      resnet101(),
+                                resnet152(),     alexnet(),  vgg11(),     vgg13(),    vgg16(),         vgg19(),
+                                vgg11_bn(),      vgg13_bn(), vgg16_bn(),  vgg19_bn(), convnext_tiny(), convnext_small(),
+                                convnext_base(), unet(),     cosmoflow(), vit()};
     for (Family& row : rows) row.config.defaults.family = row.config.name;
     return rows;
   }();
