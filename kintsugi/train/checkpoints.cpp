@@ -19,6 +19,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/upcycle.h"
 #include "kintsugi/models/lora.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/train/data_identity.h"
@@ -177,26 +178,32 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   const config::Train& train = rank.settings().train;
   const std::filesystem::path folder = rank.folder();
   Progress progress;
-  rank.executor->initialize(train.seed, !rank.newest && (train.init_from.empty() || !train.init_new.empty() ||
-                                                         rank.settings().lora.rank > 0));
+  rank.executor->initialize(train.seed,
+                            !rank.newest && (train.init_from.empty() || !train.init_new.empty() ||
+                                             rank.settings().lora.rank > 0 || rank.settings().model.experts > 0));
   progress.best_validation_loss = best_loss(rank);
   if (rank.newest) {
     resume_from(rank, *rank.newest, progress);
     note(fmt::format("resumed at step {} from {}", progress.step, rank.newest->folder().string()));
     rank.newest.reset();
   } else if (!train.init_from.empty()) {
-    const exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
-    const bool adapts = takes_adapters(rank, from);
+    exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
+    const bool adapts = takes_adapters(rank, from),
+               upcycles = exchange::is_upcycled(rank.settings().model, from.settings().model);
     comm::together(*rank.all, [&] {
       require_begun(rank);
       require_adapters(rank, from);
       warn_of_tokenizer(rank, from);
+      if (upcycles) from.weights = exchange::upcycled(std::move(from.weights), rank.settings().model);
     });
-    checkpoint::load_states(
-        *rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
-        [&](std::string_view name) { return begins_new(train, name) || (!adapts && models::is_adapter(name)); });
-    comm::together(*rank.all, [&] { warn_of_model(rank, from); });
-    note(fmt::format("weights from {}", from.folder().string()));
+    checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
+                            [&](std::string_view name) {
+                              return begins_new(train, name) || (!adapts && models::is_adapter(name)) ||
+                                     (upcycles && exchange::is_of_router(name));
+                            });
+    if (!upcycles) comm::together(*rank.all, [&] { warn_of_model(rank, from); });
+    note(fmt::format("weights from {}{}", from.folder().string(),
+                     upcycles ? ", each expert a copy of its feed-forward layer, with new routers" : ""));
   } else if (resume) {
     note("no checkpoint yet: starting from step 0");
   }
