@@ -11,7 +11,8 @@ namespace kintsugi::tests::experts_test {
 namespace {
 
 // mixtral: 4 experts, 2 per token, balanced by a loss. Suffixes: "bias", "one" (expert per token), "three" (experts),
-// "sigmoid", "drops" (fewer slots than tokens).
+// "sigmoid", "drops" (fewer slots than tokens), "both" (bias and loss), "zloss". deepseek_v3: 8 experts in 4 groups, in
+// the second of two layers; "wide": values are wider than queries. gpt_oss has biases and sinks.
 config::Settings model_of(const std::string& name, const std::string& dtype) {
   const auto has = [&](std::string_view word) { return name.find(word) != name.npos; };
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
@@ -32,6 +33,21 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
   if (has("sigmoid")) {
     s.model.router_scores = "sigmoid";
     s.model.router_scale = 1.5;
+  }
+  if (has("both")) {
+    s.model.router_bias = true;
+    s.train.balance = "both";
+  }
+  if (has("zloss")) s.train.z_loss = 0.05;
+  if (has("gpt_oss")) s.model.window = 3;
+  if (has("deepseek")) {
+    config::Model& m = s.model;
+    m.kv_heads = m.heads;
+    m.head_dim = 6, m.rotary_head_dim = 4, m.value_head_dim = has("wide") ? 12 : 5;
+    m.kv_rank = 7, m.query_rank = has("wide") ? 0 : 9;
+    m.experts = 8, m.expert_groups = 4, m.groups_per_token = 2;
+    m.dense_layers = 1, m.dense_ffn = 28;
+    if (!has("both")) s.train.balance = "bias";
   }
   if (has("drops")) {
     s.train.expert_bound = 1.25;
@@ -58,13 +74,15 @@ struct Found {
 Found found_in(const config::Settings& s, bool ties) {
   train::LayoutRun run(s, std::nullopt, ties ? start_with_ties : train::LayoutRun::Damage());
   Found found = {record(run, s, 3), {}};
-  for (int64_t layer = 0; layer < s.model.layers && s.model.router_bias; ++layer) {
+  for (int64_t layer = s.model.dense_layers; layer < s.model.layers && s.model.router_bias; ++layer) {
     const std::string name = fmt::format("layer{}.ffn{}", layer, models::kRouterBias);
     found.statistics[name] = run.state(name);
   }
   found.statistics["balance"] = {run.executor(0).number(models::kExpertBalance)};
-  if (s.train.balance == "loss")
+  if (s.train.balance == "loss" || s.train.balance == "both")
     found.statistics["loss"] = {run.executor(0).number(std::string(models::kFurtherLoss) + "balance")};
+  if (s.train.z_loss > 0.0)
+    found.statistics["z"] = {run.executor(0).number(std::string(models::kFurtherLoss) + "router_z")};
   return found;
 }
 
@@ -108,9 +126,50 @@ INSTANTIATE_TEST_SUITE_P(
         ModelLayout{"mixtral", "data=2 tensor=2 zero=2"}),
     [](const auto& info) { return test_name(info.param); });
 
+INSTANTIATE_TEST_SUITE_P(Losses, ExpertLayouts,
+                         testing::Values(ModelLayout{"mixtral-both-zloss", "expert=2 data=2"},
+                                         ModelLayout{"mixtral-zloss", "context=2"},
+                                         ModelLayout{"mixtral-both-zloss", "expert=2 tensor=2 sequence_parallel"}),
+                         [](const auto& info) { return test_name(info.param); });
+
+// Experts over the axis of another split, by a rule: without an axis of their own.
+INSTANTIATE_TEST_SUITE_P(Folded, ExpertLayouts,
+                         testing::Values(ModelLayout{"mixtral", "data=2 rule=expert:data"},
+                                         ModelLayout{"mixtral-bias", "data=2 zero=3 rule=expert:data"},
+                                         ModelLayout{"mixtral", "tensor=2 rule=expert:tensor"},
+                                         ModelLayout{"mixtral", "data=2 tensor=2 rule=expert:tensor"}),
+                         [](const auto& info) { return test_name(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(
+    DeepSeek, ExpertLayouts,
+    testing::Values(ModelLayout{"deepseek_v3", "data=2 zero=1"}, ModelLayout{"deepseek_v3", "expert=2"},
+                    ModelLayout{"deepseek_v3", "expert=4 zero=3"},
+                    ModelLayout{"deepseek_v3-both", "expert=2 data=2 zero=2"}, ModelLayout{"deepseek_v3", "tensor=2"},
+                    ModelLayout{"deepseek_v3-wide", "tensor=4 sequence_parallel"},
+                    ModelLayout{"deepseek_v3", "expert=2 tensor=2"}, ModelLayout{"deepseek_v3", "context=2"},
+                    ModelLayout{"deepseek_v3-wide", "context=2 method=ring"},
+                    ModelLayout{"deepseek_v3", "context=2 method=ulysses"},
+                    ModelLayout{"deepseek_v3", "expert=2 context=2"}, ModelLayout{"deepseek_v3", "pipe=2"},
+                    ModelLayout{"deepseek_v3-wide", "expert=2 pipe=2 schedule=zero_bubble"},
+                    ModelLayout{"deepseek_v3", "expert=2 recompute=full"},
+                    ModelLayout{"deepseek_v3", "recompute=selective data=2"}),
+    [](const auto& info) { return test_name(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(
+    GptOss, ExpertLayouts,
+    testing::Values(ModelLayout{"gpt_oss", "data=2 zero=2"}, ModelLayout{"gpt_oss", "expert=2"},
+                    ModelLayout{"gpt_oss", "expert=4 zero=3"}, ModelLayout{"gpt_oss", "expert=2 data=2 zero=1"},
+                    ModelLayout{"gpt_oss", "tensor=2"}, ModelLayout{"gpt_oss", "tensor=4 sequence_parallel"},
+                    ModelLayout{"gpt_oss", "expert=2 tensor=2"}, ModelLayout{"gpt_oss", "context=2"},
+                    ModelLayout{"gpt_oss", "context=2 method=ring"}, ModelLayout{"gpt_oss", "context=4 method=ring"},
+                    ModelLayout{"gpt_oss", "context=2 method=ulysses"}, ModelLayout{"gpt_oss", "expert=2 context=2"},
+                    ModelLayout{"gpt_oss-drops", "expert=2 pipe=2"}, ModelLayout{"gpt_oss", "expert=2 recompute=full"},
+                    ModelLayout{"gpt_oss", "recompute=light tensor=2"}),
+    [](const auto& info) { return test_name(info.param); });
+
 TEST(Experts, TiesAndExpertsWithoutTokensEqualOneRank) {
   for (const char* layout : {"expert=2", "expert=4", "expert=2 data=2 zero=3", "expert=2 tensor=2", "context=2"})
-    for (const char* model : {"mixtral", "mixtral-one", "mixtral-bias"})
+    for (const char* model : {"mixtral", "mixtral-one", "mixtral-bias", "deepseek_v3", "gpt_oss"})
       EXPECT_EQ(difference_of({model, layout}, true), "") << model << " " << layout;
 }
 

@@ -13,6 +13,15 @@
 
 namespace kintsugi::tests {
 
+namespace {
+
+std::string replaced_once(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
 void set_layout(config::Settings& s, const std::string& text) {
   config::Parallel& p = s.parallel;
   std::istringstream words(text);
@@ -39,7 +48,8 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "space") p.space = n;
     if (key == "expert") p.expert = n;
     if (key == "space") p.space = n;
-    if (key == "space_dims") p.space_dims = value;  // "width,height"
+    if (key == "space_dims") p.space_dims = value;                            // "width,height"
+    if (key == "rule") p.rules.push_back(replaced_once(value, ":", " -> "));  // "expert:data"
     if (key == "tiles") p.rules = {"height -> space.0, padded", "width -> space.1, padded"};
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;
