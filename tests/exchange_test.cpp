@@ -195,6 +195,23 @@ TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
                                                .substr(0, base::read_file(folder / "more/metrics.jsonl").find('\n')));
   EXPECT_LT(first.at("loss").get<double>(), 2.0);
   EXPECT_EQ(trained.err.find("warning"), std::string::npos) << trained.err;
+
+  // Each expert is a copy of the feed-forward layer, and the weights of a token's experts sum to 1.
+  const Ended upcycled = run_kintsugi(folder.path(), "train run.toml --set train.folder=upcycled model.experts=4");
+  ASSERT_EQ(upcycled.code, 0) << upcycled.err;
+  EXPECT_NE((upcycled.out + upcycled.err).find("each expert a copy of its feed-forward layer, with new routers"),
+            std::string::npos)
+      << upcycled.out << upcycled.err;
+  const std::string lines = base::read_file(folder / "upcycled/metrics.jsonl");
+  const auto with_experts = nlohmann::json::parse(lines.substr(0, lines.find('\n')));
+  EXPECT_NEAR(with_experts.at("loss").get<double>() / first.at("loss").get<double>(), 1.0, 1e-5);
+  EXPECT_TRUE(with_experts.contains("busiest_expert"));
+  const Ended narrow =
+      run_kintsugi(folder.path(), "train run.toml --set train.folder=narrow model.experts=4 model.ffn=100");
+  EXPECT_NE(narrow.err.find("an expert of this model needs [embed:64 ffn:100]: model.ffn must be that of the dense"),
+            std::string::npos)
+      << narrow.err;
+
   const Ended other = run_kintsugi(folder.path(), "train run.toml --set train.folder=other model.rope_theta=500000");
   EXPECT_NE(other.err.find("warning: the weights of \"stories\" are of a model with rope_theta = 10000.0; here it is "
                            "500000.0\n"),

@@ -31,13 +31,14 @@ constexpr bool kPlain = false;
 
 class Drawn {
  public:
-  explicit Drawn(uint64_t seed) : random_(seed) {}
+  explicit Drawn(uint64_t seed) : random_(seed), of_experts_(seed) {}
 
   Sets sets(std::string_view device) {
     set("parallel.device", std::string(device));
     draw_model();
     draw_training(device);
     draw_layout();
+    if (device == "cpu") draw_experts();
     return std::move(sets_);
   }
 
@@ -116,7 +117,27 @@ class Drawn {
     maybe(20, "parallel.keep_gathered", {true});
   }
 
-  std::mt19937_64 random_;
+  // Of a third of the models that are not in bf16, where rounding decides which expert a token uses. Drawn apart, so
+  // that all else stays.
+  void draw_experts() {
+    const auto below = [&](uint64_t n) { return of_experts_() % n; };
+    const bool narrow = std::ranges::find(sets_, "train.dtype=bf16") != sets_.end();
+    if (below(3) != 0 || narrow) return;
+    const uint64_t experts = below(2) ? 4 : 8, groups = below(3) ? 1 : 2;
+    set("model.experts", experts);
+    set("model.expert_groups", groups), set("model.groups_per_token", 1 + below(groups));
+    set("model.experts_per_token", 1 + below(2));
+    if (below(3) == 0) set("model.router_scores", "sigmoid");
+    if (below(3) == 0) set("model.router_normalize", "false");
+    if (below(3) == 0) set("model.router_linear_bias", "true");
+    if (below(3) == 0) set("model.shared_experts", 1 + below(2));
+    if (below(3) == 0) set("model.dense_layers", 1);
+    if (below(3) == 0) set("train.z_loss", 0.01);
+    if (below(2) == 0) set("train.balance", below(2) ? "bias" : "both");
+    if (below(2) == 0) set("parallel.expert", 2);
+  }
+
+  std::mt19937_64 random_, of_experts_;
   Sets sets_;
   int layers_ = 1;
 };

@@ -53,7 +53,7 @@ void expect_sizes(const Program& p) {
 
 Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
   set_layout(s, parallel);
-  s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
+  s.train.global_batch = micro_batches * s.train.micro_batch * config::data_ranks(s.parallel);
   const auto kernels = compile::kernels_of(s);
   Program p = compile::only_stage(compile::compile({.settings = s, .kernels = *kernels}));
   expect_sizes(p);
@@ -371,6 +371,34 @@ TEST(Volumes, OfReproducibleUnits) {
     const double rest = scalars(groups, zero, 2) + 32 * (m - 1);
     EXPECT_NEAR(sent(p, any) * 2 - rest, volumes[zero], 1e-3) << zero;
   }
+}
+
+// Slots are exchanged for experts, and returned; so are their gradients: four times the slots of a rank's samples in
+// each layer. Besides them only the numbers of filled slots, 4 bytes per sample and expert.
+TEST(Volumes, OfExperts) {
+  for (int64_t n : {2, 4})
+    for (const double bound : {1.0, 2.0}) {
+      config::Settings s = model_of("mixtral-odd");
+      s.model.experts = 8;
+      s.model.experts_per_token = 2;
+      s.train.expert_bound = bound;
+      s.train.balance = "loss";
+      const Program p = lowered(s, fmt::format("expert={}", n));
+      const int64_t capacity = bound == 1.0 ? 2 : 4;  // of 8 tokens that use 2 of 8 experts each
+      const double share = static_cast<double>(n - 1) / static_cast<double>(n),
+                   numbers = 4.0 * static_cast<double>(s.train.micro_batch * s.model.experts) * share,
+                   slots = numbers * static_cast<double>(capacity * s.model.embed);
+      int times = 0, others = 0;
+      for (const program::Call& call : p.list(program::Step::train).calls)
+        for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
+          if (i.kind != program::Kind::collective || i.collective != program::Collective::all_to_all) continue;
+          const bool of_slots = i.cost.wire_bytes > 2 * numbers;
+          (of_slots ? times : others) += 1;
+          EXPECT_DOUBLE_EQ(i.cost.wire_bytes, of_slots ? slots : numbers) << p.buffer(i.ins[0]).name;
+        }
+      EXPECT_EQ(times, 4 * s.model.layers) << n << " " << bound;
+      EXPECT_LE(others, 2 * s.model.layers) << n << " " << bound;
+    }
 }
 
 }  // namespace kintsugi::tests::volumes_test
