@@ -74,6 +74,8 @@ BayesianRidge fit_bayesian_ridge(const Matrix& x, std::span<const double> y) {
   }
   model.coefficients = coefficients_of(model.alpha, model.lambda);
   model.intercept = mean - dot(means, model.coefficients);
+  if (!std::isfinite(model.intercept + dot(model.coefficients, model.coefficients)))
+    throw base::UserError("probe", "the features or the targets are too large or too small to fit");
   return model;
 }
 

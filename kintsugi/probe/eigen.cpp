@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -62,18 +63,21 @@ Tridiagonal tridiagonalize(Matrix& a, Matrix& q) {
   return t;
 }
 
-// Diagonalizes t; applies the rotations to the rows of `q`.
+// Diagonalizes t, whose elements are at most about 1; applies the rotations to the rows of `q`.
 void diagonalize(Tridiagonal& t, Matrix& q) {
-  constexpr int kMostSteps = 200;  // for an eigenvalue; a few are usual
+  constexpr int kMostSteps = 200;     // for an eigenvalue; a few are usual
+  constexpr double kNothing = 1e-60;  // whose square does not vanish, and far below rounding
   const size_t n = t.diagonal.size();
   std::vector<double>&d = t.diagonal, &e = t.below;
   for (size_t high = n; high-- > 1;) {
     for (int step = 0;; ++step) {
       base::require(step < kMostSteps, "probe", "an eigenvalue is not found in {} steps", kMostSteps);
       size_t low = high;  // the first row of the last block that is not split
-      while (low > 0 &&
-             std::fabs(e[low]) > std::numeric_limits<double>::epsilon() * (std::fabs(d[low - 1]) + std::fabs(d[low])))
-        --low;
+      const auto joins = [&](size_t i) {
+        return std::fabs(e[i]) >
+               std::numeric_limits<double>::epsilon() * (std::fabs(d[i - 1]) + std::fabs(d[i])) + kNothing;
+      };
+      while (low > 0 && joins(low)) --low;
       if (low == high) break;
       // The eigenvalue of the last two rows that is nearer to the last element (Wilkinson's shift).
       const double difference = (d[high - 1] - d[high]) / 2, square = e[high] * e[high];
@@ -112,6 +116,10 @@ Eigen symmetric_eigen(Matrix a) {
       if (!std::isfinite(a(i, j))) throw base::UserError("probe", "the features are too large for their products");
       a(j, i) = a(i, j);
     }
+  const double scale =
+      a.values.empty() ? 0 : std::fabs(*std::ranges::max_element(a.values, {}, [](double e) { return std::fabs(e); }));
+  if (scale > 0)
+    for (double& e : a.values) e /= scale;
   Matrix q;
   Tridiagonal t = tridiagonalize(a, q);
   diagonalize(t, q);
@@ -119,7 +127,7 @@ Eigen symmetric_eigen(Matrix a) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return t.diagonal[i]; });
   Eigen found = {.values = {}, .vectors = rows_of(q, order)};
-  for (const size_t i : order) found.values.push_back(t.diagonal[i]);
+  for (const size_t i : order) found.values.push_back(t.diagonal[i] * scale);
   return found;
 }
 

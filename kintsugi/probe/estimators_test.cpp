@@ -43,12 +43,13 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 TEST(Probe, EigenvectorsReconstructTheMatrix) {
   std::mt19937_64 random(3);
   for (const size_t n : {1, 2, 3, 8, 40}) {
-    for (const char* kind : {"random", "repeated", "zero", "wide range"}) {
+    for (const char* kind : {"random", "repeated", "zero", "wide range", "tiny"}) {
       Matrix a(n, n);
       for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j <= i; ++j) {
           double e = static_cast<double>(random() >> 11) / static_cast<double>(1ull << 53) - 0.5;
           if (kind == std::string("zero")) e = 0;
+          if (kind == std::string("tiny")) e = i == j ? 0 : e * 1e-300;
           if (kind == std::string("repeated")) e = i == j ? static_cast<double>(i % 2) : 0;
           if (kind == std::string("wide range")) e *= std::pow(10.0, -static_cast<double>(i + j) / 4);
           a(i, j) = a(j, i) = e;

@@ -28,6 +28,10 @@
 #include "kintsugi/images/test_images.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/probe/bayesian_ridge.h"
+#include "kintsugi/probe/logistic.h"
+#include "kintsugi/probe/pca.h"
+#include "kintsugi/probe/table.h"
 #include "kintsugi/report/run_page.h"
 #include "kintsugi/report/watch_frame.h"
 #include "kintsugi/simulate/cluster.h"
@@ -493,6 +497,51 @@ void fix_checkpoint() {
   fix_index();
 }
 
+// --- features of linear probes
+
+void make_features(int sample) {
+  std::string rows = "a,b,\"y\",kind\n";
+  for (int i = 0; i < 12; ++i)
+    rows += fmt::format("{},{}e-1,{},\"k, {}\"\n", i * i % 7, i * 3 % 5, 2 * i + sample, i % (2 + sample));
+  write("features.csv", rows);
+}
+
+void read_features() {
+  const probe::CsvTable table = probe::read_csv("features.csv");
+  const probe::Classes classes = probe::classes_of(table, table.column("kind"));
+  const probe::Matrix x = table.numbers({table.column("a"), table.column("b")});
+  const std::vector<double> y = table.numbers({table.column("y")}).values;
+  if (x.rows < 2) throw base::UserError("probe", "too few rows");
+  probe::fit_bayesian_ridge(x, y);
+  probe::fit_pca(x, 1);
+  probe::fit_logistic(probe::fit_standardizer(x).apply(x), classes.labels, classes.names.size(), {});
+}
+
+void make_feature_array(int sample) {
+  const std::string header =
+      fmt::format("{{'descr': '<f{}', 'fortran_order': False, 'shape': (12, 2), }}", sample == 0 ? 4 : 8);
+  std::string file = "\x93NUMPY";
+  file += std::string("\x01\x00v\x00", 4);  // version 1.0, and a header of 118 bytes
+  file += header + std::string(117 - header.size(), ' ') + "\n";
+  std::string labels = "y\n";
+  for (int i = 0; i < 24; ++i) {
+    const double wide = i * i % 11;
+    const auto narrow = static_cast<float>(wide);
+    file += sample == 0 ? std::string(reinterpret_cast<const char*>(&narrow), 4)
+                        : std::string(reinterpret_cast<const char*>(&wide), 8);
+    if (i < 12) labels += fmt::format("{}\n", i % 5);
+  }
+  write("features.npy", file);
+  write("labels.csv", labels);
+}
+
+void read_feature_array() {
+  const probe::Matrix x = probe::read_npy("features.npy");
+  const probe::CsvTable labels = probe::read_csv("labels.csv");
+  if (x.rows != labels.rows.size()) throw base::UserError("probe", "another number of rows");
+  probe::fit_bayesian_ridge(x, labels.numbers({0}).values);
+}
+
 }  // namespace
 
 std::span<const Format> formats() {
@@ -540,6 +589,17 @@ std::span<const Format> formats() {
        {"show corpus/train", "check run.toml"},
        fix_tokens},
       {"cluster.toml", make_cluster, {{"cluster.toml", kText}}, read_cluster, {"plan run.toml --cluster cluster.toml"}},
+      {"features.csv",
+       make_features,
+       {{"features.csv", kText}},
+       read_features,
+       {"probe features.csv --target y --task regress --folds 2",
+        "probe features.csv --columns a b --target kind --task classify"}},
+      {"features.npy",
+       make_feature_array,
+       {{"features.npy", kBinary}},
+       read_feature_array,
+       {"probe features.npy --labels labels.csv --task regress --folds 2"}},
       {"csv", make_table, {{"pairs.csv", kText}}, read_tokens, {"check run.toml"}},
       {"cifar", make_cifar, {{"images.bin", kBinary}}, read_cifar, {"show images.bin"}},
       {"idx", make_idx, {{"x-images-idx3", kBinary}, {"x-labels-idx1", kBinary}}, read_idx, {"show x-images-idx3"}},
