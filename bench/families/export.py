@@ -94,7 +94,7 @@ class Bench:
         checked = self.run("check", path.name, fails=True)
         if checked.returncode != 0:
             return "refused"  # no model at all
-        why = [line for line in checked.stdout.splitlines() if line.startswith("# no Hugging Face folder")]
+        why = [line for line in checked.stdout.splitlines() if line.startswith("# this model cannot be exported")]
         self.run("train", path.name)
         exported = self.run("export", f"run{number}", f"folder{number}", fails=True)
         if (exported.returncode != 0) != bool(why):

@@ -1,6 +1,7 @@
 #include "kintsugi/exchange/config_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -285,6 +286,20 @@ bool computes_same(const config::Model& a, const config::Model& b) {
   return true;
 }
 
+// Throws UserError for models that transformers refuses, although config.json could describe them.
+void require_accepted(const config::Model& m, const models::HuggingFace& family) {
+  const bool scaled = config::rope_scaling(m) != config::RopeScaling::none;
+  const std::vector<std::string> scalings = tensor::words(family.rope ? family.rope->scalings : "");
+  if (scaled && !scalings.empty() && std::ranges::find(scalings, m.rope_scaling) == scalings.end())
+    throw base::UserError(kWhere, "transformers loads the family {} only with rope_scaling = \"{}\", not \"{}\"",
+                          m.family, fmt::join(scalings, "\" or \""), m.rope_scaling);
+  // A family with scalings of its own also checks the lengths of their factors against embed / heads.
+  const bool derived = family.derived_head_dim || (scaled && !scalings.empty());
+  if (const int64_t head_dim = config::width_of_head(m); derived && head_dim * m.heads != m.embed)
+    throw base::UserError(kWhere, "transformers loads the family {}{} only with head_dim = embed / heads, not {}",
+                          m.family, family.derived_head_dim ? "" : fmt::format(" with {}", m.rope_scaling), head_dim);
+}
+
 // Throws UserError unless reading back yields an equivalent model.
 void require_same(const config::Model& model, const std::string& text) {
   const config::Model read = read_config("config.json", text).model;
@@ -351,8 +366,21 @@ std::string why_not_exported(const config::Model& model) {
   }
 }
 
-std::string write_config(const config::Model& model, DType dtype) {
+void write_text_ids(const TextIds& ids, base::JsonWriter& out) {
+  out.key("bos_token_id");
+  ids.begin ? out.value(*ids.begin) : out.null();
+  out.key("eos_token_id");
+  if (ids.ends.size() > 1)
+    out.list([&] {
+      for (const int32_t id : ids.ends) out.value(id);
+    });
+  else
+    ids.ends.empty() ? out.null() : out.value(ids.ends.front());
+}
+
+std::string write_config(const config::Model& model, DType dtype, const TextIds& ids) {
   const models::HuggingFace& rows = models::family(model.family).hugging_face;
+  require_accepted(model, rows);
   config::Settings s;
   s.model = model;
   base::JsonWriter out(2);
@@ -368,7 +396,8 @@ std::string write_config(const config::Model& model, DType dtype) {
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
     write_objective(model, out);
-    out.key("pad_token_id").null();  // transformers' defaults exceed small vocabularies
+    write_text_ids(ids, out);
+    out.key("pad_token_id").null();
     for (const auto& [name, type] : kDtypes)
       if (type == dtype) out.key("torch_dtype").value(name);
   });

@@ -1,10 +1,13 @@
 // Converts the config.json of a Hugging Face folder to [model] and back, for transformers 4 and 5.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/base/json_writer.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/tensor/dtype.h"
 
@@ -21,8 +24,17 @@ struct FolderConfig {
 // custom model code.
 FolderConfig read_config(std::string_view name, std::string_view text);
 
+// The ids of a model's config.json that begin and end texts; absent ones are written as null, because transformers'
+// defaults may exceed the vocabulary.
+struct TextIds {
+  std::optional<int32_t> begin;
+  std::vector<int32_t> ends = {};
+};
+
 // Writes the format that transformers reads. Throws UserError where the family's config.json cannot express the model.
-std::string write_config(const config::Model& model, tensor::DType dtype);
+std::string write_config(const config::Model& model, tensor::DType dtype, const TextIds& ids = {});
+// Writes the members bos_token_id and eos_token_id of an object.
+void write_text_ids(const TextIds& ids, base::JsonWriter& out);
 
 // The reason why a model cannot be written as a Hugging Face folder; empty if it can.
 std::string why_not_exported(const config::Model& model);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/choices.h"
 
 namespace kintsugi::exchange::config_json_test {
 
@@ -239,6 +240,40 @@ TEST(ConfigJson, WhatAFolderCannotSay) {
         e.what(),
         "[model] config.json of the family llama cannot say model.norm = \"layer\"; it would be read as \"rms\"");
   }
+}
+
+// config.json could describe them, and the classes of these families refuse them.
+TEST(ConfigJson, WhatTransformersRefuses) {
+  config::Model m = read(R"("rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4]},
+                            "original_max_position_embeddings": 16)",
+                         "phi3")
+                        .model;
+  m.head_dim = 2 * config::width_of_head(m);
+  m.rope_short_factors = m.rope_long_factors = {1, 2, 3, 4};
+  EXPECT_EQ(why_not_exported(m),
+            "transformers loads the family phi3 with longrope only with head_dim = embed / heads, not 8");
+  m.rope_scaling = "linear";
+  m.rope_factor = 2;
+  EXPECT_EQ(why_not_exported(m),
+            "transformers loads the family phi3 only with rope_scaling = \"longrope\", not \"linear\"");
+  m = read(R"("num_experts": 4, "num_experts_per_tok": 2)", "olmoe").model;
+  EXPECT_EQ(why_not_exported(m), "");
+  m.head_dim = 2 * config::width_of_head(m);
+  EXPECT_EQ(why_not_exported(m), "transformers loads the family olmoe only with head_dim = embed / heads, not 8");
+  m = read(kGrouped).model;
+  m.head_dim = 2 * config::width_of_head(m);
+  EXPECT_EQ(why_not_exported(m), "");
+}
+
+// transformers' own defaults, GPT-2's 50256 for example, may exceed the vocabulary.
+TEST(ConfigJson, TokenIdsAreWritten) {
+  const config::Model m = read(kGrouped).model;
+  const std::string none = write_config(m, tensor::DType::f32);
+  EXPECT_NE(none.find("\"bos_token_id\": null,\n  \"eos_token_id\": null"), std::string::npos) << none;
+  const std::string one = write_config(m, tensor::DType::f32, {.begin = 3, .ends = {4}});
+  EXPECT_NE(one.find("\"bos_token_id\": 3,\n  \"eos_token_id\": 4,"), std::string::npos) << one;
+  const std::string two = write_config(m, tensor::DType::f32, {.begin = {}, .ends = {4, 5}});
+  EXPECT_NE(two.find("\"bos_token_id\": null,\n  \"eos_token_id\": [\n    4,\n    5\n  ]"), std::string::npos) << two;
 }
 
 }  // namespace kintsugi::exchange::config_json_test

@@ -184,7 +184,8 @@ Exported export_folder(const ExportOptions& options) {
   if (adapted) saved.weights = std::make_unique<MergedSource>(std::move(saved.weights), settings);
   const config::Model model = settings.model;
   const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options.dtype);
-  const std::string config = write_config(model, tensors.front().stored.dtype);
+  const std::string config =
+      write_config(model, tensors.front().stored.dtype, text_ids(saved.tokenizer, settings, saved.made_elsewhere));
   Exported result = {
       .from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .adapter = false, .note = {}};
   for (const Planned& planned : tensors) result.bytes += planned.stored.bytes();

@@ -45,19 +45,24 @@ Ends ends_of(const text::Tokenizer& tokenizer, bool made_elsewhere) {
   return ends;
 }
 
-void write_generation(const fs::path& folder, const Ends& ends) {
+TextIds ids_of(const Ends& ends) {
+  TextIds ids = {.begin = ends.begin ? ends.begin : ends.end, .ends = ends.stops};
+  if (ids.ends.empty() && ends.end) ids.ends = {*ends.end};
+  return ids;
+}
+
+void write_generation(const fs::path& folder, const TextIds& ids) {
   base::JsonWriter json(2);
   json.object([&] {
     json.key("_from_model_config").value(true);
-    if (ends.begin) json.key("bos_token_id").value(*ends.begin);
-    if (ends.stops.size() > 1)
-      json.key("eos_token_id").list([&] {
-        for (const int32_t id : ends.stops) json.value(id);
-      });
-    else if (ends.end)
-      json.key("eos_token_id").value(*ends.end);
+    write_text_ids(ids, json);
   });
   write_json(folder / "generation_config.json", json);
+}
+
+std::unique_ptr<text::Tokenizer> tokenizer_in(const std::string& json, const config::Settings& settings) {
+  return text::with_begin_of_texts(text::parse_tokenizer(json, "tokenizer.json"),
+                                   config::begins_samples(settings) ? settings.data.first_token : -1);
 }
 
 // SentencePiece's file, which our own format stores as base64.
@@ -70,6 +75,10 @@ std::string sentencepiece_file(const std::string& json) {
 
 }  // namespace
 
+TextIds text_ids(const std::string& json, const config::Settings& settings, bool made_elsewhere) {
+  return json.empty() ? TextIds() : ids_of(ends_of(*tokenizer_in(json, settings), made_elsewhere));
+}
+
 std::string export_tokenizer(const fs::path& folder, const std::string& json, const config::Settings& settings,
                              bool made_elsewhere) {
   const bool begins = config::begins_samples(settings);
@@ -77,10 +86,9 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
     write_generation(folder, {});
     return "";
   }
-  const auto tokenizer =
-      text::with_begin_of_texts(text::parse_tokenizer(json, "tokenizer.json"), begins ? settings.data.first_token : -1);
+  const auto tokenizer = tokenizer_in(json, settings);
   const Ends ends = ends_of(*tokenizer, made_elsewhere);
-  write_generation(folder, ends);
+  write_generation(folder, ids_of(ends));
   const bool sentencepiece = tokenizer->kind() == "sentencepiece";
   const bool own = tokenizer->kind() == "bytes" || tokenizer->kind() == "chars";
   std::string plain = text::without_declared(json);

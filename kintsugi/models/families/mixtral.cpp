@@ -136,7 +136,8 @@ Family olmoe() {
                            .prefix = "model.",
                            .config = config,
                            .weights = weights,
-                           .rope = RopeKeys{}}};
+                           .rope = RopeKeys{},
+                           .derived_head_dim = true}};
 }
 
 }  // namespace kintsugi::models

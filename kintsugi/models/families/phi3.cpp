@@ -29,18 +29,20 @@ Family phi3() {
       {"layers.*.self_attn.o_proj.weight", "embed , kv_heads group head_dim", {"layer*.attention.output.weight"}});
   weights.push_back(
       {"layers.*.mlp.gate_up_proj.weight", "| ffn , embed", {"layer*.ffn.gate.weight", "layer*.ffn.up.weight"}});
-  return {.config = {.name = "phi3",
-                     .about = "Phi-3: Llama with other names, a window, LongRoPE",
-                     .defaults = m,
-                     .ffn = {.times = 8, .per = 3, .multiple = 32}},
-          .build = transformer,
-          .hugging_face = {.model_types = {"phi3"},
-                           .architectures = {{"Phi3ForCausalLM"}},
-                           .prefix = "model.",
-                           .config = config,
-                           .weights = weights,
-                           .rope = RopeKeys{.partial_key = "partial_rotary_factor", .original_outside = 4096},
-                           .windows = WindowKeys{}}};
+  return {
+      .config = {.name = "phi3",
+                 .about = "Phi-3: Llama with other names, a window, LongRoPE",
+                 .defaults = m,
+                 .ffn = {.times = 8, .per = 3, .multiple = 32}},
+      .build = transformer,
+      .hugging_face = {
+          .model_types = {"phi3"},
+          .architectures = {{"Phi3ForCausalLM"}},
+          .prefix = "model.",
+          .config = config,
+          .weights = weights,
+          .rope = RopeKeys{.partial_key = "partial_rotary_factor", .original_outside = 4096, .scalings = "longrope"},
+          .windows = WindowKeys{}}};
 }
 
 }  // namespace kintsugi::models
