@@ -17,6 +17,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/evaluate/cache_size.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
@@ -35,7 +36,7 @@ struct ChatOptions {
   std::shared_ptr<ModelOptions> model;
   std::string chat, system;
   int64_t length = 512;
-  int64_t context = 0;  // positions that are kept; 0: as many as the model has
+  int64_t context = 0;  // positions that are kept; 0: evaluate::default_positions
   evaluate::SampleOptions sample;
 };
 
@@ -180,7 +181,8 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   const ChatTemplate* chat = nullptr;
   std::optional<models::Graphs> graphs;
-  const int64_t most = model.settings().model.context, context = o.context > 0 ? o.context : most;
+  const int64_t most = model.settings().model.context,
+                context = o.context > 0 ? o.context : evaluate::default_positions(model.settings(), 1);
   comm::together(model.all(), [&] {
     if (context > most) throw base::UserError("chat", "--context {} exceeds the model's {} positions", context, most);
     if (!model.tokenizer()) throw base::UserError("chat", "\"{}\" has no tokenizer", model.folder().string());
@@ -192,6 +194,7 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   evaluate::Generator generator(*executor, &model.all());
   if (model.leads()) {
     warn_of_repeated(model.repeated(), "one conversation", progress);
+    note_positions(context, most, o.context > 0, progress);
     progress.finish();
   }
   const bool terminal = model.leads() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
@@ -256,7 +259,8 @@ void add_chat(Command& kintsugi) {
   verb.text("--chat", o->chat, fmt::format("The chat template: {}; default: that of the run or folder", chats));
   verb.any_text("--system", o->system, "The system prompt");
   verb.integer("--length", o->length, {1, kMost}, "Maximum number of tokens per answer").show_default();
-  verb.integer("--context", o->context, {1, kMost}, "Context length in tokens; default: the model's");
+  verb.integer("--context", o->context, {1, kMost},
+               "Context length in tokens; default: the model's, or 8,192 if its caches exceed 4 GiB");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "Sampling temperature; 0: greedy, 1: the model's distribution")
       .show_default();

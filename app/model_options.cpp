@@ -11,6 +11,7 @@
 #include "app/ranks.h"
 #include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
@@ -107,6 +108,12 @@ void warn_of_repeated(const std::vector<std::string>& axes, const std::string& w
   for (const std::string& axis : axes)
     progress.print(
         fmt::format("warning: mesh axis \"{}\" splits nothing of {}: its ranks repeat the work of one", axis, what));
+}
+
+void note_positions(int64_t positions, int64_t most, bool named, Progress& progress) {
+  if (!named && positions < most)
+    progress.print(fmt::format("note: texts have {} of the model's {} positions; --context sets another number",
+                               base::group_digits(positions), base::group_digits(most)));
 }
 
 }  // namespace kintsugi::app

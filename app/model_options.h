@@ -44,4 +44,7 @@ void print_notes(const std::vector<std::string>& notes, Progress& progress);
 
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress);
 
+// Says that caches have fewer positions than the model, unless the user named their number.
+void note_positions(int64_t positions, int64_t most, bool named, Progress& progress);
+
 }  // namespace kintsugi::app

@@ -12,7 +12,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/comm/agree.h"
-#include "kintsugi/config/choices.h"
+#include "kintsugi/evaluate/cache_size.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/serve/engine.h"
@@ -31,14 +31,7 @@ struct ServeOptions {
 
 constexpr int64_t kRows = 64;  // tokens that a pass takes at most: of each text one, and of prompts what fits
 
-// As many as asked for; by default 8, or fewer where their caches would take more than 4 GiB.
-int64_t num_slots(const ServeOptions& o, const config::Settings& s, int64_t context) {
-  if (o.slots > 0) return o.slots;
-  constexpr int64_t kDefault = 8, kMostBytes = int64_t{4} << 30;
-  const int64_t bytes = 2 * s.model.layers * context * s.model.kv_heads * config::width_of_head(s.model) *
-                        tensor::size_of(tensor::dtype_from(s.train.dtype));
-  return std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 1, kDefault);
-}
+constexpr int64_t kTexts = 8;  // at the same time by default, or fewer
 
 std::string read_key(const std::string& path) {
   if (path.empty()) return "";
@@ -110,7 +103,8 @@ class EndAtSignal {
 void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
   models::Graphs graphs;
-  const int64_t context = o.context > 0 ? o.context : model.settings().model.context;
+  const int64_t context =
+      o.context > 0 ? o.context : evaluate::default_positions(model.settings(), o.slots > 0 ? o.slots : 1);
   comm::together(model.all(), [&] {
     if (!model.tokenizer())
       throw base::UserError("serve", "\"{}\" has no tokenizer, which is needed to decode text",
@@ -118,7 +112,7 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} exceeds the model's {} positions", context,
                             model.settings().model.context);
-    const int64_t slots = num_slots(o, model.settings(), context);
+    const int64_t slots = o.slots > 0 ? o.slots : evaluate::texts_that_fit(model.settings(), context, kTexts);
     graphs = models::build_serving(model.settings(), slots, std::max(kRows, slots), context);
   });
   if (model.leads()) progress.tell("loading the weights");
@@ -126,6 +120,7 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
   serve::Engine engine(*executor, model.all());
   if (!model.leads()) return engine.run(nullptr);
   warn_of_repeated(model.repeated(), "the texts", progress);
+  note_positions(context, model.settings().model.context, o.context > 0, progress);
   progress.finish();
   serve::JobQueue queue(static_cast<size_t>(o.queue));
   serve::Service service({.name = served_name(o),
@@ -175,8 +170,10 @@ void add_serve(Command& kintsugi) {
     chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
   verb.text("--chat", o->chat, fmt::format("Chat template: {}", chats));
   verb.text("--key-file", o->key_file, "A file with the API key that clients must send; default: none");
-  verb.integer("--context", o->context, {1, kMost},
-               "Maximum tokens per text, including its prompt; default: the model's positions");
+  verb.integer(
+      "--context", o->context, {1, kMost},
+      "Maximum tokens per text, including its prompt; default: the model's positions, or 8,192 if their caches "
+      "exceed 4 GiB");
   verb.integer("--slots", o->slots, {1, 4096},
                "Number of texts generated concurrently; default: 8, fewer if their caches exceed 4 GiB");
   verb.integer("--queue", o->queue, {1, kMost}, "Maximum number of queued texts; further ones get status 429")
