@@ -105,7 +105,7 @@ Conversations::Conversations(const std::filesystem::path& path, const text::Toke
     bool first = true;
     for (const text::ChatPart& part : parts) {
       if (part.text.empty()) continue;
-      first ? tokenizer.encode(part.text, ids_) : tokenizer.encode_continued(part.text, ids_);
+      text::encode_chat(tokenizer, part.text, first, ids_);
       first = false;
       answers_.resize(ids_.size(), part.answer ? 1 : 0);
     }

@@ -10,6 +10,8 @@
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/text/bytes_tokenizer.h"
+#include "kintsugi/text/sentencepiece_tokenizer.h"
+#include "kintsugi/text/small_sentencepiece_test.h"
 
 namespace kintsugi::data::conversations_test {
 namespace {
@@ -133,6 +135,26 @@ TEST(Conversations, NamesTheLineOfWhatIsWrong) {
   folder.write("a.jsonl", "\n");
   EXPECT_EQ(error_of([&] { Conversations(folder / "a.jsonl", *kBytes, text::chat_template("chatml")); }),
             fmt::format("[data] \"{}\" holds no conversations", folder.text("a.jsonl")));
+}
+
+// An answer ends with token 2, </s>, which the model learns to say, and the next question begins with token 1, <s>.
+TEST(Conversations, AnswersEndWithTheTokenOfSentencePiece) {
+  const auto tokenizer = text::make_sentencepiece_tokenizer(text::small_sentencepiece(2, true), "small.model");
+  const TestFolder folder;
+  folder.write("a.jsonl",
+               R"({"messages": [{"role": "user", "content": "low"}, {"role": "assistant", "content": "lower"},
+                   {"role": "user", "content": "er"}, {"role": "assistant", "content": "low"}]})");
+  std::string line = base::read_file(folder / "a.jsonl");
+  std::erase(line, '\n');
+  folder.write("a.jsonl", line);
+  const Conversations all(folder / "a.jsonl", *tokenizer, text::chat_template("llama2"));
+  std::vector<int32_t> control, answered;
+  for (size_t i = 0; i < all.ids(0).size(); ++i) {
+    if (all.ids(0)[i] < 3) control.push_back(all.ids(0)[i]);
+    if (all.ids(0)[i] == 2) answered.push_back(all.answers(0)[i]);
+  }
+  EXPECT_EQ(control, (std::vector<int32_t>{1, 2, 1, 2, 1}));
+  EXPECT_EQ(answered, (std::vector<int32_t>{1, 1}));
 }
 
 }  // namespace kintsugi::data::conversations_test

@@ -164,8 +164,9 @@ HttpAnswer Service::models(const HttpRequest&) {
 
 // Prepends the tokenizer's begin tokens, as a model made elsewhere expects. Without any, a text begins as after the end
 // of another, or after a line.
-Ids Service::with_beginning(const std::string& text, size_t& ids_of_text) const {
-  Ids ids = tokenizer_.encode(text);
+Ids Service::with_beginning(const std::string& text, bool chat, size_t& ids_of_text) const {
+  Ids ids;
+  chat ? text::encode_chat(tokenizer_, text, true, ids) : tokenizer_.encode(text, ids);
   ids_of_text = ids.size();
   if (options_.begins) {
     const std::vector<int32_t> before = tokenizer_.special_tokens().before;
@@ -244,7 +245,7 @@ HttpAnswer Service::complete(const HttpRequest& http) {
   for (const auto& prompt : request.prompts) {
     const auto* const text = std::get_if<std::string>(&prompt);
     size_t of_text = 0;
-    const Ids ids = text ? with_beginning(*text, of_text) : std::get<Ids>(prompt);
+    const Ids ids = text ? with_beginning(*text, false, of_text) : std::get<Ids>(prompt);
     const auto before = text ? std::span(ids).last(std::min(of_text, ids.size())) : std::span(ids);
     parts.prompt_tokens += std::ssize(ids);
     for (int64_t n = 0; n < request.sampling.choices; ++n) {
@@ -275,7 +276,7 @@ HttpAnswer Service::chat(const HttpRequest& http) {
   parts.chat = true;
   parts.id = fmt::format("chatcmpl-{}", number);
   size_t of_text = 0;
-  const Ids ids = with_beginning(text, of_text);
+  const Ids ids = with_beginning(text, true, of_text);
   parts.prompt_tokens = std::ssize(ids);
   std::vector<std::string> stops = request.sampling.stops;
   stops.emplace_back(format.stop);

@@ -54,7 +54,7 @@ class Service {
 
   void require_model(const std::string& name) const;
   void require_key(const HttpRequest& request) const;
-  Ids with_beginning(const std::string& text, size_t& ids_of_text) const;
+  Ids with_beginning(const std::string& text, bool chat, size_t& ids_of_text) const;
   std::shared_ptr<Choice> make_choice(const Ids& prompt, std::span<const int32_t> before, const Sampling& sampling,
                                       int64_t number, std::vector<std::string> stops, bool score_prompt) const;
   HttpAnswer begin(AnswerParts parts, const Sampling& sampling);

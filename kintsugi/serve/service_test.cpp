@@ -8,6 +8,8 @@
 
 #include "kintsugi/serve/engine.h"
 #include "kintsugi/text/bytes_tokenizer.h"
+#include "kintsugi/text/sentencepiece_tokenizer.h"
+#include "kintsugi/text/small_sentencepiece_test.h"
 
 namespace kintsugi::serve::service_test {
 namespace {
@@ -211,6 +213,36 @@ TEST_F(ServiceTest, SamplingReachesTheModel) {
   EXPECT_EQ(s.logit_bias, (std::vector<std::pair<int32_t, double>>{{65, -100}, {66, 2.5}}));
   EXPECT_EQ(s.seed, 9u);
   EXPECT_FALSE(sent({{"top_p", 1}, {"logit_bias", json::object()}}).changes_logits());
+}
+
+// SentencePiece makes no control tokens of text, but <s> and </s> of a chat are its tokens 1 and 2.
+TEST_F(ServiceTest, TurnsOfAChatEndWithTheTokenOfSentencePiece) {
+  tokenizer_ = text::make_sentencepiece_tokenizer(text::small_sentencepiece(2, true), "small.model");
+  Service service = make("llama2");
+  const auto turn = [](const char* role, const char* content) { return json{{"role", role}, {"content", content}}; };
+  const json body = {{"model", "m"},
+                     {"messages", json::array({turn("user", "low"), turn("assistant", "lower"), turn("user", "low")})},
+                     {"max_tokens", 1}};
+  const HttpAnswer answer = service.answer({.method = "POST", .path = "/v1/chat/completions", .body = body.dump()});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto job = queue_.pop(std::chrono::milliseconds(0));
+  job->end();
+  const std::vector<int32_t>& prompt = job->generation().prompt;
+  const auto end = std::ranges::find(prompt, 2);
+  ASSERT_NE(end, prompt.end());
+  EXPECT_EQ(end[1], 1);
+  EXPECT_EQ(std::ranges::count(prompt, 2), 1);
+}
+
+// The server goes on, and says why.
+TEST_F(ServiceTest, ATextThatFailsSaysWhy) {
+  Service service = make();
+  const HttpAnswer answer = service.answer(
+      {.method = "POST", .path = "/v1/completions", .body = R"({"model": "m", "prompt": "a", "max_tokens": 4})"});
+  const auto job = queue_.pop(std::chrono::milliseconds(0));
+  job->fail("the logits are NaN");
+  job->end();
+  EXPECT_EQ(json::parse(body_of(answer))["error"]["message"], "the logits are NaN");
 }
 
 }  // namespace kintsugi::serve::service_test
