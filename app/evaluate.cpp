@@ -16,6 +16,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/images/image_set.h"
 #include "kintsugi/models/models.h"
@@ -152,20 +153,17 @@ std::string_view counted_by(const config::Model& m) {
   throw base::InternalError("evaluate", "an unknown objective");
 }
 
-// UserError for data without a label, and for a loss that is no number.
-void require_loss(const EvaluateOptions& o, const evaluate::CheckpointModel& model, const Source& source,
-                  const run::LossSum& loss) {
+// UserError for data without a label, and for a loss that is no number. Call on all ranks.
+void require_loss(const EvaluateOptions& o, evaluate::CheckpointModel& model, const run::Executor& executor,
+                  const Source& source, const run::LossSum& loss) {
   const config::Settings& s = model.settings();
   if (loss.count == 0)
     throw base::UserError("evaluate", "{}: none of its {} samples has a label ({}), so that there is no loss",
                           base::in_quotes(source.path), base::group_digits(source.samples), counted_by(s.model));
   if (std::isfinite(loss.sum) || o.allow_not_finite) return;
-  throw base::UserError(
-      "evaluate", "{}: the loss over {} {} is {}: {}; --allow-not-finite prints it as it is",
-      base::in_quotes(source.path), base::group_digits(static_cast<int64_t>(loss.count)), counted_by(s.model), loss.sum,
-      s.train.dtype == "fp16"
-          ? "fp16 overflows beyond 65504; use --dtype fp32 or bf16"
-          : fmt::format("the weights, or activations computed in {}, are NaN or infinity", s.train.dtype));
+  evaluate::fail_not_finite(
+      "evaluate", fmt::format("losses over {} (--allow-not-finite prints their mean)", base::in_quotes(source.path)),
+      executor, &model.all());
 }
 
 // Of each domain, if they have names, and of all together.
@@ -222,7 +220,7 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
     before += source.samples;
   }
   progress.finish();
-  for (size_t i = 0; i < losses.size(); ++i) require_loss(o, model, sources.list[i], losses[i]);
+  for (size_t i = 0; i < losses.size(); ++i) require_loss(o, model, *executor, sources.list[i], losses[i]);
   if (model.leads()) print(model, sources.list, losses);
 }
 

@@ -1,10 +1,13 @@
 #include "kintsugi/evaluate/draw.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/kernels/random.h"
 
@@ -90,15 +93,6 @@ std::vector<float> changed_logits(const Logits& logits, const SampleOptions& o, 
   return changed;
 }
 
-void require_finite(int32_t drawn, size_t tokens) {
-  if (drawn != kNotFinite) return;
-  throw base::UserError(
-      "generate",
-      "the logits after {} tokens of a text are NaN or infinity: weights are, or values exceed the dtype "
-      "of computation; fp16 ends at 65504, --dtype fp32 or bf16 does not",
-      tokens);
-}
-
 int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
                     uint64_t stream) {
   const auto bytes = static_cast<size_t>(logits.count * size_of(logits.dtype));
@@ -164,7 +158,8 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
     }
   }
   if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(next)), from_));
-  for (const int32_t id : next) require_finite(id, read);
+  if (std::ranges::find(next, kNotFinite) != next.end())
+    fail_not_finite("generate", fmt::format("the logits after {} tokens of a text", read), executor_, all_);
   return next;
 }
 

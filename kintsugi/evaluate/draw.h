@@ -51,9 +51,8 @@ inline int32_t sample(std::span<const float> logits, const SampleOptions& option
 std::vector<float> changed_logits(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids,
                                   size_t prompt);
 // Samples from the changed logits. Returns kNotFinite if the given ones are not all finite, so that the sampling rank
-// can notify the others; require_finite then throws UserError on all ranks, stating the number of tokens.
+// can notify the others.
 constexpr int32_t kNotFinite = -1;
-void require_finite(int32_t drawn, size_t tokens);
 int32_t sample_next(const Logits& logits, const SampleOptions& options, std::span<const int32_t> ids, size_t prompt,
                     uint64_t stream);
 

@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/evaluate/score_texts.h"
 #include "kintsugi/models/embedding.h"
@@ -46,6 +47,7 @@ class Embedder {
     std::vector<float> pooled(texts.size() * width);
     if (all_.rank() == from_) pool(texts, pooling, width, pooled);
     all_.wait(all_.broadcast(std::as_writable_bytes(std::span(pooled)), from_));
+    require_finite<float>("embed", "hidden states", pooled, executor_, &all_);
     return pooled;
   }
 

@@ -5,6 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/sample_outputs.h"
 
@@ -59,6 +60,7 @@ std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::Fin
     some.resize(static_cast<size_t>(size));
     all.wait(all.broadcast(std::as_writable_bytes(std::span(some)), from));
     some.resize(static_cast<size_t>(size / even * std::min(even, samples - first)));
+    require_finite<float>("classify", "outputs", some, *executor, &all);
     outputs.insert(outputs.end(), some.begin(), some.end());
   }
   return outputs;

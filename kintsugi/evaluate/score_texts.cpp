@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/evaluate/perplexity.h"
 
 namespace kintsugi::evaluate {
@@ -67,7 +68,10 @@ std::vector<Score> score_texts(CheckpointModel& model, std::span<const ScoredTex
       std::vector<ScoredText> some;
       for (size_t i = done; i < done + count; ++i) some.push_back(texts[order[i]]);
       const std::vector<Score> found = scorer.score(some);
-      for (size_t i = 0; i < count; ++i) scores[order[done + i]] = found[i];
+      for (size_t i = 0; i < count; ++i) {
+        require_finite<double>("evaluate", "log-likelihoods", {&found[i].log_likelihood, 1}, *executor, &model.all());
+        scores[order[done + i]] = found[i];
+      }
       done += count;
     }
   }

@@ -1,9 +1,13 @@
 #include "kintsugi/evaluate/slots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/evaluate/not_finite.h"
 
 namespace kintsugi::evaluate {
 namespace {
@@ -178,9 +182,19 @@ std::vector<Slots::Found> Slots::step() {
     const auto begin = s.ids.begin() + static_cast<std::ptrdiff_t>(p.from);
     s.cached.insert(s.cached.end(), begin, begin + static_cast<std::ptrdiff_t>(p.count));
   }
-  for (const Found& f : found)
-    if (!f.of_prompt) slots_[static_cast<size_t>(f.slot)].ids.push_back(f.token.id);
+  for (const Found& f : found) {
+    Slot& s = slots_[static_cast<size_t>(f.slot)];
+    if (f.token.id == kNotFinite)
+      s.cached.clear();  // so are its keys and values
+    else if (!f.of_prompt)
+      s.ids.push_back(f.token.id);
+  }
   return found;
+}
+
+void Slots::fail_not_finite(int64_t slot) const {
+  evaluate::fail_not_finite("generate", fmt::format("the logits after {} tokens of a text", at(slot).ids.size()),
+                            executor_, all_);
 }
 
 // Row `row` of the last pass, [vocab], on a rank with the logits.
@@ -228,10 +242,17 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
       const SampleOptions& how = w.slot->text.sample;
       const size_t ids = how.vocab > 0 ? std::min(static_cast<size_t>(how.vocab), logits.size()) : logits.size();
       const kernels::cpu::Logits drawn = {logits.data(), static_cast<int64_t>(ids), tensor::DType::f32};
-      const int32_t id =
-          w.id >= 0 ? w.id : sample_next(drawn, how, w.slot->ids, w.slot->text.prompt.size(), w.slot->text.stream);
+      const bool finite = w.id < 0 || std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
+      const int32_t id = !finite ? kNotFinite
+                         : w.id >= 0
+                             ? w.id
+                             : sample_next(drawn, how, w.slot->ids, w.slot->text.prompt.size(), w.slot->text.stream);
       *to++ = id;
       if (w.top < 0) continue;
+      if (id == kNotFinite) {
+        to += 1 + 2 * w.top;
+        continue;
+      }
       const TokenScore score = score_token(logits, id, w.top);
       *to++ = *score.log_probability;
       for (size_t t = 0; t < static_cast<size_t>(w.top); ++t) {  // fewer if there are fewer ids
@@ -245,7 +266,6 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
   for (size_t i = 0; i < wanted.size(); ++i) {
     TokenScore& token = found[i].token;
     token.id = static_cast<int32_t>(*from++);
-    require_finite(token.id, wanted[i].slot->ids.size());
     if (wanted[i].top < 0) continue;
     token.log_probability = *from++;
     for (int64_t t = 0; t < wanted[i].top; ++t, from += 2)
@@ -266,6 +286,8 @@ void continue_in_slots(Slots& slots, comm::Communicator* all, std::span<const st
     }
     const std::vector<Slots::Found> found = slots.step();
     std::vector<int32_t> goes_on;
+    for (const Slots::Found& f : found)
+      if (f.token.id == kNotFinite) slots.fail_not_finite(f.slot);
     for (const Slots::Found& f : found)
       goes_on.push_back(next(text_of[static_cast<size_t>(f.slot)], f.token.id) ? 1 : 0);
     end_on_any(all, goes_on);

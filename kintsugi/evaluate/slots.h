@@ -48,11 +48,14 @@ class Slots {
   struct Found {
     int64_t slot = 0;
     bool of_prompt = false;
-    TokenScore token;
+    TokenScore token;  // id kNotFinite: the logits are NaN or infinity; end the text
   };
   // Runs one pass over all active slots, at least one. When the caches of a text are full, rereads its last half as if
   // it were the prompt.
   std::vector<Found> step();
+
+  // Throws UserError for a text whose logits are NaN or infinity. Call on all ranks.
+  [[noreturn]] void fail_not_finite(int64_t slot) const;
 
   int64_t tokens_reused() const { return reused_; }  // prompt tokens found in slots
 

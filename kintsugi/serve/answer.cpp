@@ -88,7 +88,10 @@ class Answer : public BodySource {
       if (w.ended) continue;
       Choice::Part part = parts_.choices[i]->take(waits ? kWait : std::chrono::milliseconds(0));
       waits = false;
-      if (part.ended && part.finish == Finish::none) return false;
+      if (part.ended && part.finish == Finish::none) {
+        failure_ = std::move(part.failure);
+        return false;
+      }
       add(i, std::move(part), out);
     }
     return std::chrono::steady_clock::now() < parts_.deadline;
@@ -201,6 +204,7 @@ class Answer : public BodySource {
   }
 
   std::string failure() const {
+    if (!failure_.empty()) return error_body(500, failure_);
     return error_body(503, "the answer was not finished: the server stops, or the request took longer than it may");
   }
 
@@ -283,6 +287,7 @@ class Answer : public BodySource {
   std::vector<Written> written_;
   std::chrono::steady_clock::time_point sent_ = std::chrono::steady_clock::now();
   bool greeted_ = false, over_ = false;
+  std::string failure_;  // of a text; empty: none, or the server stops
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ Choice::Part Choice::take(std::chrono::milliseconds within) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, within, [&] { return part_.ended || !part_.tokens.empty() || !part_.prompt.empty(); });
   Part taken = std::move(part_);
-  part_ = {.prompt = {}, .text = {}, .tokens = {}, .ended = taken.ended, .finish = taken.finish};
+  part_ = {.prompt = {}, .text = {}, .tokens = {}, .ended = taken.ended, .finish = taken.finish, .failure = {}};
   return taken;
 }
 
@@ -40,6 +40,11 @@ bool Choice::add(TokenScore token) {
   }
   changed_.notify_one();
   return part_.finish == Finish::none;
+}
+
+void Choice::fail(std::string why) {
+  const std::lock_guard lock(mutex_);
+  part_.failure = std::move(why);
 }
 
 void Choice::end() {

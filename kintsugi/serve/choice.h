@@ -40,6 +40,7 @@ class Choice : public Job {
     std::vector<TokenScore> tokens;
     bool ended = false;
     Finish finish = Finish::none;
+    std::string failure;  // why it ended with Finish::none; empty: the server stops
   };
   // Returns what arrived since the last call, waiting at most `within`.
   Part take(std::chrono::milliseconds within);
@@ -50,6 +51,7 @@ class Choice : public Job {
   bool cancelled() const override { return cancelled_; }
   void prompt_read(std::vector<TokenScore> scores) override;
   bool add(TokenScore token) override;
+  void fail(std::string why) override;
   void end() override;
 
  private:

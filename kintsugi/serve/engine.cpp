@@ -170,7 +170,16 @@ void Engine::apply(const Command& command) {
 
 void Engine::deliver(evaluate::Slots::Found found) {
   Running& r = running_[static_cast<size_t>(found.slot)];
+  if (r.ended) return;
   const Generation& g = r.job->generation();
+  if (found.token.id == evaluate::kNotFinite) {
+    r.job->fail(
+        "the model's logits are NaN or infinity; its operator finds the cause with kintsugi generate and the same "
+        "prompt");
+    r.job->end();
+    r.ended = true;
+    return;
+  }
   if (g.score_prompt && r.prompt.empty()) r.prompt.push_back({.id = g.prompt[0]});
   if (found.of_prompt) return r.prompt.push_back(std::move(found.token));
   if (!r.prompt_read) r.job->prompt_read(std::move(r.prompt));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kintsugi/evaluate/draw.h"
@@ -35,6 +36,7 @@ class Job {
   virtual bool cancelled() const = 0;
   virtual void prompt_read(std::vector<TokenScore> scores) = 0;  // one per token, if requested
   virtual bool add(TokenScore token) = 0;                        // returns whether to continue
+  virtual void fail(std::string why) = 0;                        // the text cannot be continued
   virtual void end() = 0;                                        // always the last call
 };
 
