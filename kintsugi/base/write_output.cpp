@@ -9,7 +9,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 
 #include "kintsugi/base/error.h"
@@ -70,8 +72,15 @@ fs::path target_of(const fs::path& path) {
   fail(path, ELOOP);
 }
 
-// Removes the part files of killed processes: no process of this machine has the number, and no process on any machine
-// that shares the file system holds the lock.
+// Whether a part file's writer may still be between creating and locking it: a process of this machine has the number,
+// and the file is new. Numbers are reused, in containers by nearly every run.
+bool may_be_written(pid_t process, const Status& part) {
+  constexpr time_t kSeconds = 60;
+  if (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH)) return false;
+  return std::abs(::time(nullptr) - part.st_mtime) < kSeconds;
+}
+
+// Removes the part files of killed processes: no process on any machine that shares the file system holds the lock.
 void remove_parts_of_others(const fs::path& folder) {
   constexpr std::string_view kBegin = ".kintsugi-", kEnd = ".part";
   std::error_code error;
@@ -82,10 +91,11 @@ void remove_parts_of_others(const fs::path& folder) {
     pid_t process = 0;
     const auto [end, bad] = std::from_chars(name.data() + kBegin.size(), name.data() + name.size(), process);
     if (bad != std::errc() || *end != '-' || process <= 0) continue;
-    if (::kill(process, 0) == 0 || errno != ESRCH) continue;
     const int part = ::open(it->path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (part < 0) continue;
-    if (::flock(part, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
+    Status status = {};
+    const bool old = ::fstat(part, &status) == 0 && S_ISREG(status.st_mode) && !may_be_written(process, status);
+    if (old && ::flock(part, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
     ::close(part);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -175,6 +176,23 @@ TEST_F(WriteOutput, ReadsAFifoThatHasAWriter) {
   });
   EXPECT_EQ(read_file(fifo), "text");
   writer.join();
+}
+
+// In a container nearly every process has the number of the one that was killed.
+TEST_F(WriteOutput, RemovesPartsOfKilledProcesses) {
+  const std::string mine = fmt::format(".kintsugi-{}-0.part", ::getpid());
+  const auto made = [&](const std::string& name) { write_file_atomically(folder / name, "half"); };
+  made(mine);
+  made(".kintsugi-1-0.part");
+  fs::last_write_time(folder / ".kintsugi-1-0.part", fs::file_time_type::clock::now() - std::chrono::minutes(5));
+  made(".kintsugi-1-1.part");  // its process, which lives, may have just made it
+  made(".kintsugi-1-2.part");
+  fs::last_write_time(folder / ".kintsugi-1-2.part", fs::file_time_type::clock::now() - std::chrono::minutes(5));
+  const int locked = ::open((folder / ".kintsugi-1-2.part").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(locked, LOCK_EX), 0);
+  write_output(folder / "a", "whole");
+  EXPECT_EQ(names(), (std::vector<std::string>{".kintsugi-1-1.part", ".kintsugi-1-2.part", "a"}));
+  ::close(locked);
 }
 
 }  // namespace kintsugi::base::write_output_test
