@@ -30,6 +30,8 @@ class Fuser {
     std::vector<int> maker(p_.buffers.size(), -1);  // [buffer]: its producer in this body
     gone_.assign(list.size(), false);
     summed_.assign(p_.buffers.size(), -1);
+    touching_.assign(p_.buffers.size(), {});
+    for (const Instruction& i : list) note_operands(list, i);
     for (size_t i = 0; i < list.size(); ++i) {
       if (is_absorbed(list, maker, i)) {
         gone_[i] = true;
@@ -75,6 +77,12 @@ class Fuser {
     return false;
   }
 
+  void note_operands(const std::vector<Instruction>& list, const Instruction& i) {
+    const auto index = static_cast<int>(&i - list.data());
+    for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
+      for (const BufferId b : *operands) touching_[root(b)].push_back(index);
+  }
+
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
 
   // The instruction that produces `b` for `user`, in the same layer, or null.
@@ -114,6 +122,7 @@ class Fuser {
     if (any_between(list, product, &add, [&](const Instruction& i) { return writes(i, add.ins[1]); })) return false;
     tensor::insert(product->ins, product->absent.ins, row.ins.position(pattern.operand), add.ins[1]);
     product->outs[0] = add.outs[0];
+    note_operands(list, *product);
     product->cost.flops += add.cost.flops;
     maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
     return true;
@@ -146,8 +155,12 @@ class Fuser {
     // All uses of the first are here, and none after it is accumulated into.
     int mentions = 0;
     const auto mentioned = [&](const Instruction& i) { return touches(i, first); };
-    for (const Instruction& i : list) {
-      if (gone_[static_cast<size_t>(&i - list.data())] || !mentioned(i)) continue;
+    std::vector<int> users = touching_[root(first)];
+    std::ranges::sort(users);
+    users.erase(std::ranges::unique(users).begin(), users.end());
+    for (const int user : users) {
+      const Instruction& i = list[static_cast<size_t>(user)];
+      if (gone_[static_cast<size_t>(user)] || !mentioned(i)) continue;
       if (i.kind != program::Kind::compute && reads(i, first)) return false;
       if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name)
         return false;  // its sender identifies it by name
@@ -156,13 +169,17 @@ class Fuser {
     }
     if (mentions != uses_[root(first)]) return false;
 
-    for (Instruction& i : list)
+    for (const int user : users) {
+      Instruction& i = list[static_cast<size_t>(user)];
       for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
         std::replace(operands->begin(), operands->end(), first, y);
+      note_operands(list, i);
+    }
     for (size_t t = 1; t < terms.size(); ++t) {
       Instruction& source = list[static_cast<size_t>(terms[t].made)];
       const auto j = std::find(source.outs.begin(), source.outs.end(), terms[t].buffer) - source.outs.begin();
       source.outs[static_cast<size_t>(j)] = y;
+      note_operands(list, source);
       source.accumulate |= 1u << j;
       source.cost.memory_bytes += static_cast<double>(p_.buffer(y).type.bytes());
       source.cost.flops += add.cost.flops / static_cast<double>(terms.size() - 1);
@@ -217,6 +234,7 @@ class Fuser {
     if (p_.overlap(y, other) || reads(*product, y) || any_between(list, product, &add, hinders)) return false;
     tensor::insert(product->ins, product->absent.ins, row.ins.position(pattern.operand), other);
     product->outs[0] = y;
+    note_operands(list, *product);
     product->cost.flops += add.cost.flops;
     product->cost.memory_bytes += static_cast<double>(p_.buffer(other).bytes());
     maker[static_cast<size_t>(y)] = static_cast<int>(product - list.data());
@@ -263,6 +281,7 @@ class Fuser {
     product->cost.flops += act.cost.flops;
     if (slope) tensor::insert(product->ins, product->absent.ins, to.ins.position(pattern.operand), x);
     if (kept) tensor::insert(product->outs, product->absent.outs, to.outs.position(pattern.output), of);
+    note_operands(list, *product);
     if (slope || kept) product->cost.memory_bytes += static_cast<double>(p_.buffer(x).type.bytes());
     maker[static_cast<size_t>(result)] = static_cast<int>(product - list.data());
     return true;
@@ -290,6 +309,7 @@ class Fuser {
     }
     if (any_between(list, source, &write, [&](const Instruction& i) { return touches(i, state); })) return false;
     source->outs[j] = state;
+    note_operands(list, *source);
     source->cost.memory_bytes += static_cast<double>(to.bytes() - from.bytes());
     if (adds) source->accumulate |= 1u << j;
     return true;
@@ -349,6 +369,8 @@ class Fuser {
   std::vector<int> uses_;    // [buffer]: number of uses over all bodies
   std::vector<bool> gone_;   // [instruction of the body]: absorbed by another
   std::vector<int> summed_;  // [buffer with several producers]: the last of them
+  // [root of a buffer]: the instructions of the body that touch it, and some that no longer do; with repetitions.
+  std::vector<std::vector<int>> touching_;
 };
 
 }  // namespace
