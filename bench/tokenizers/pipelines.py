@@ -4,6 +4,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders as d, models, norm
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 MARK = "▁"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+BLOOM = " ?[^(\\s|[.,!?…。，、।۔،])]+"
+# Syntax that PCRE2 lacks: an intersection of classes, and a look-behind.
+INTERSECTION = r"[\p{L}&&[^A-Z]]+|[A-Z]+(?<=[A-Z])| ?[[:punct:]&&[^'_]]+|\s+(?!\S)|\s|\p{N}{1,3}|."
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
@@ -99,6 +102,8 @@ FAMILIES = {
         lines, size, p.Sequence([p.Digits(individual_digits=True), p.ByteLevel(add_prefix_space=False)])),
     "smollm3": lambda lines, size: train_byte_level(lines, size, split_bytes(LLAMA3), LLAMA3_SPECIAL, ignore_merges=True),
     "qwen2": lambda lines, size: train_byte_level(lines, size, split_bytes(QWEN2), ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), n.NFC()),
+    "bloom": lambda lines, size: train_byte_level(lines, size, split_bytes(BLOOM), ("<unk>", "<s>", "</s>", "<pad>")),
+    "intersection": lambda lines, size: train_byte_level(lines, size, split_bytes(INTERSECTION)),
     "llama2": train_llama2,
     "mistral": train_mistral,
     "phi3": train_phi3,
