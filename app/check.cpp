@@ -1,15 +1,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <memory>
+#include <sstream>
+#include <utility>
+
 #include "app/fold.h"
 #include "app/program_of.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/exchange/config_json.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/program/print.h"
 #include "kintsugi/train/corpus.h"
 
@@ -35,6 +42,32 @@ std::string summary_of(const config::Resolved& resolved) {
       text += fmt::format("# {}\n", totals.substr(begin, end - begin));
   }
   return text;
+}
+
+// Without the keys that have their defaults or those of the family.
+std::string without_defaults(const config::Resolved& resolved) {
+  config::Settings usual;
+  usual.model = models::family(resolved.settings.model.family).config.defaults;
+  std::istringstream lines(config::to_toml(resolved));
+  std::string line, section, text;
+  size_t key = 0, left_out = 0;
+  while (std::getline(lines, line)) {
+    if (line.starts_with('[')) section = "\n" + line + "\n";
+    if (line.empty() || line.starts_with('[') || line.starts_with('#')) continue;
+    const size_t i = key++;
+    const auto kind = resolved.origins[i].kind;
+    const auto& of = config::keys()[i];
+    if (kind == config::Origin::Kind::standard || (kind == config::Origin::Kind::derived && of.section == "model" &&
+                                                   of.get(usual) == of.get(resolved.settings))) {
+      ++left_out;
+      continue;
+    }
+    text += std::exchange(section, "") + line + "\n";
+  }
+  return fmt::format(
+      "# The configuration of this run as it was resolved, with the origin of each value, except for {} with default "
+      "values, which --all prints.\n{}",
+      base::counted(static_cast<int64_t>(left_out), "key"), text);
 }
 
 // Comments that are too long continue on the next line.
@@ -63,11 +96,11 @@ std::string within_columns(const std::string& toml) {
   return text;
 }
 
-void run(const RunOptions& options) {
+void run(const RunOptions& options, bool all) {
   config::Resolved resolved = read_run(options);
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
   const std::string summary = summary_of(resolved);
-  write_out("{}\n{}", summary, within_columns(config::to_toml(resolved)));
+  write_out("{}\n{}", summary, within_columns(all ? config::to_toml(resolved) : without_defaults(resolved)));
 }
 
 }  // namespace
@@ -76,9 +109,11 @@ void add_check(Command& kintsugi) {
   const Verb verb =
       kintsugi.add_verb("check", "Checks a run.toml and its data and verifies its program, without training");
   const auto options = add_run_options(verb);
-  verb.run([options] {
+  const auto all = std::make_shared<bool>(false);
+  verb.flag("--all", *all, "Print every key, including those with default values");
+  verb.run([options, all] {
     require_one_process("check");
-    run(*options);
+    run(*options, *all);
   });
 }
 

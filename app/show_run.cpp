@@ -48,7 +48,7 @@ void show_run(const std::filesystem::path& path) {
   print_entry("data", data_in_words(s.data));
   print_entry("steps", base::group_digits(s.train.steps));
   print_entry("folder", fmt::format("{}: {}", s.train.folder, progress_in_words(s.train.folder)));
-  print_entry("see", fmt::format("`kintsugi check {0}` prints every key, `kintsugi train {0}` trains", file));
+  print_entry("see", fmt::format("`kintsugi check {0} --all` prints every key, `kintsugi train {0}` trains", file));
 }
 
 }  // namespace kintsugi::app

@@ -259,9 +259,9 @@ TEST_F(Console, FailedStartsLeaveNoFolder) {
 
 TEST_F(Console, FitsEightyColumns) {
   for (const std::string& arguments :
-       {std::string("check run.toml"), std::string("plan run.toml --ranks 2"), std::string("explain run.toml"),
-        std::string("explain run.toml --pass schedule"), std::string("explain run.toml --pass memory"),
-        std::string("explain run.toml --ranks 2 --pass communication"),
+       {std::string("check run.toml"), std::string("check run.toml --all"), std::string("plan run.toml --ranks 2"),
+        std::string("explain run.toml"), std::string("explain run.toml --pass schedule"),
+        std::string("explain run.toml --pass memory"), std::string("explain run.toml --ranks 2 --pass communication"),
         std::string("profile run.toml --ranks 2 --steps 1"), std::string("show run --verify"),
         std::string("show corpus/train"), std::string("devices"), std::string("compare run.toml --ranks 2 --steps 1"),
         std::string("--help"), std::string("plan --help")}) {
@@ -272,7 +272,12 @@ TEST_F(Console, FitsEightyColumns) {
 }
 
 TEST_F(Console, SummariesComeFirst) {
-  EXPECT_TRUE(kintsugi("check run.toml").out.starts_with("# the program is valid"));
+  const std::string check = kintsugi("check run.toml").out, whole = kintsugi("check run.toml --all").out;
+  EXPECT_TRUE(check.starts_with("# the program is valid"));
+  EXPECT_LT(std::ranges::count(check, '\n'), 60) << check;
+  EXPECT_EQ(check.find("# default\n"), check.npos) << check;
+  EXPECT_NE(whole.find("\nlabel_smoothing = "), whole.npos) << whole;
+  EXPECT_GT(std::ranges::count(whole, '\n'), 150) << whole;
   EXPECT_TRUE(
       kintsugi("check run.toml --set data.train=[] model.vocab=256").out.starts_with("# NOT checked: the data"));
   EXPECT_TRUE(kintsugi("check run.toml --set data.train=[]").out.starts_with("# NOT checked: the program"));

@@ -79,7 +79,7 @@ TEST_F(SmallFolder, IsPlannedAndConfigures) {
   std::ofstream(folder / "run.toml") << "[model]\nname = \"./small\"\n";
   EXPECT_EQ(run("plan run.toml" + sets).out, planned.out);
   EXPECT_EQ(run("explain small --pass plan" + sets).code, 0);
-  const std::string checked = run("check small" + sets).out;
+  const std::string checked = run("check small --all" + sets).out;
   EXPECT_NE(checked.find("name = \"\""), std::string::npos) << checked;
   EXPECT_NE(checked.find("# folder small/\n"), std::string::npos) << checked;
   std::ofstream(folder / "saved.toml") << checked;

@@ -106,9 +106,10 @@ TEST_F(SafeRun, LosesLittleWhenItIsKilled) {
 // Defaults are in the resolved configuration, with their origins.
 TEST_F(SafeRun, DefaultsAreTold) {
   // Comments that exceed a line continue below.
-  const std::string check = replaced(run("check run.toml --set train.steps=2000").out, "\n +# ", " ");
+  const std::string check = replaced(run("check run.toml --all --set train.steps=2000").out, "\n +# ", " ");
   for (const std::string line :
-       {"warmup_steps = 20                             # derived: a hundredth of steps, or of decay_steps if that is smaller",
+       {"warmup_steps = 20                             # derived: a hundredth of steps, or of decay_steps if that is "
+        "smaller",
         "evaluate_every = 100                          # derived: a twentieth of steps; 0 of fewer than 20",
         "evaluate_batches = 25                         # derived: a quarter of those trained between evaluations, "
         "at least 4; all if evaluate_every is 0",
@@ -212,7 +213,8 @@ TEST_F(SafeRun, TheBestCheckpointIsNamed) {
   EXPECT_NE(run("evaluate run --best --ids ids.txt").out.find("run/step_00000006"), std::string::npos);
   fs::remove(folder / "run/best.json");
   EXPECT_EQ(run("evaluate run --best").err,
-            "error: [evaluate] --best: \"run\" has no best checkpoint, which needs [data] validation; leave --best out to use the newest\n");
+            "error: [evaluate] --best: \"run\" has no best checkpoint, which needs [data] validation; leave --best out "
+            "to use the newest\n");
 }
 
 // The printed resume command works when pasted into a shell.
@@ -244,7 +246,7 @@ TEST_F(SafeRun, ShowTellsWhatARunIs) {
             "data         corpus/train, validation corpus/validation\n"
             "steps        40\n"
             "folder       run: no checkpoint yet\n"
-            "see          `kintsugi check run.toml` prints every key, `kintsugi train\n"
+            "see          `kintsugi check run.toml --all` prints every key, `kintsugi train\n"
             "             run.toml` trains\n");
   run("train run.toml --set train.steps=2");
   EXPECT_NE(run("show run.toml").out.find("\nfolder       run: 1 checkpoint, the newest of step 2\n"),

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/models/step.h"
 #include "kintsugi/evaluate/not_finite.h"
+#include "kintsugi/models/step.h"
 
 namespace kintsugi::evaluate {
 namespace {
