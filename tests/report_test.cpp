@@ -34,7 +34,7 @@ class ReportVerb : public testing::Test, public RanksFolder {
  protected:
   // A run's folder as written by `train`, without training.
   void make_run(const std::string& name, const std::string& metrics) {
-    const Ended check = run_kintsugi(folder.path(), "check run.toml --set train.folder=" + name);
+    const Ended check = run_kintsugi(folder.path(), "check run.toml --all --set train.folder=" + name);
     ASSERT_EQ(check.code, 0) << check.err;
     fs::create_directories(folder / name);
     std::ofstream(folder / name / "config.toml") << check.out.substr(0, check.out.find("\n# the program is valid"));
@@ -60,7 +60,7 @@ class ReportVerb : public testing::Test, public RanksFolder {
 // More ranks than any test machine has cores: threads share one machine's memory, processes may have run elsewhere.
 TEST_F(ReportVerb, TheLimitOfManyRanks) {
   make_run("many", "{\"step\":1,\"loss\":5.5}\n");
-  const Ended check = run_kintsugi(folder.path(), "check run.toml --ranks 512 --set train.global_batch=512");
+  const Ended check = run_kintsugi(folder.path(), "check run.toml --all --ranks 512 --set train.global_batch=512");
   ASSERT_EQ(check.code, 0) << check.err;
   std::ofstream(folder / "many/config.toml") << check.out.substr(0, check.out.find("\n# the program is valid"));
   const auto page = [&](const std::string& profile) {
