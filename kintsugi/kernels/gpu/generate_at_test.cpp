@@ -42,6 +42,9 @@ TEST(OnDevice, AttentionAt) {
             .attributes = {{"causal", causal}, {"scale", 0.3}, {"window", f.window}, {"softcap", f.softcap}},
             .indices = f.indices};
         compare_on_device(trial, {&q, &k, &v, &text, &at}, {Tensor(q.type())});
+        if (!f.indices.empty()) continue;
+        Tensor sinks = random_tensor({{"kv_heads", 2}, {"group", 3}}, dtype, 5);
+        compare_on_device(trial, {&q, &k, &v, &text, &at, &sinks}, {Tensor(q.type())});
       }
   // Rows of several tokens each.
   const Shape cache = {{"text", 5}, {"key_seq", 70}, {"kv_heads", 2}, {"head_dim", 12}};
