@@ -10,7 +10,7 @@
 namespace kintsugi::tests::image_layouts_test {
 namespace {
 
-// "unet", "unet-deep" (a volume), "cosmoflow", "vit", "vit-mean" (no class token).
+// "unet", "unet-deep" (a volume), "cosmoflow", "vit", "vit-mean" (no class token), "vit-mixup".
 config::Settings image_model(const std::string& name, const std::string& dtype) {
   const std::string family = name.substr(0, name.find('-'));
   config::Settings s = small_model(family, dtype);
@@ -38,6 +38,7 @@ config::Settings image_model(const std::string& name, const std::string& dtype) 
     m.image_width = 8;
     m.patch = 4;
     m.class_token = !name.ends_with("-mean");
+    s.train.mixup = name.ends_with("-mixup") ? 0.2 : 0.0;
     m.drop_path = 0.2;
     m.dropout = 0.1;
   }
@@ -51,25 +52,40 @@ TEST_P(ImageLayouts, OfOneRankInFp64) {
   EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp64", 1), 1e-9), "");
 }
 
-// Batch norms over few elements amplify rounding differences.
 TEST_P(ImageLayouts, OfOneRankInFp32) {
   const Record found = run_layout(image_model, GetParam(), "fp32", 1);
-  EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp32", 1), 5e-5), "");
+  EXPECT_EQ(difference(found, twin(image_model, GetParam().model, "fp32", 1), 1e-5), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ImageLayouts,
-    testing::Values(ModelLayout{"unet", "space=2"}, ModelLayout{"unet", "space=3"},
-                    ModelLayout{"unet", "space=4 space_dims=width"}, ModelLayout{"unet", "space=2 data=2 zero=3"},
-                    ModelLayout{"unet", "space=4 tiles"}, ModelLayout{"unet", "tensor=2"},
-                    ModelLayout{"unet", "pipe=2 schedule=gpipe"}, ModelLayout{"unet", "space=2 pipe=3 schedule=gpipe"},
-                    ModelLayout{"unet-deep", "space=2 space_dims=depth"},
-                    ModelLayout{"unet-deep", "space=4 space_dims=depth,height"},
-                    ModelLayout{"cosmoflow", "space=2 space_dims=depth"}, ModelLayout{"cosmoflow", "space=2 tensor=2"},
-                    ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"},
-                    ModelLayout{"vit", "tensor=2"}, ModelLayout{"vit", "pipe=2 data=2"},
-                    ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"}),
+    testing::Values(
+        ModelLayout{"unet", "space=2"}, ModelLayout{"unet", "space=3"}, ModelLayout{"unet", "space=4 space_dims=width"},
+        ModelLayout{"unet", "space=2 data=2 zero=3"}, ModelLayout{"unet", "space=4 tiles"},
+        ModelLayout{"unet", "tensor=2"}, ModelLayout{"unet", "pipe=2"}, ModelLayout{"unet", "pipe=2 schedule=gpipe"},
+        ModelLayout{"unet", "pipe=3 schedule=zero_bubble"}, ModelLayout{"unet", "space=2 pipe=3"},
+        ModelLayout{"unet", "pipe=2 data=2 zero=2"}, ModelLayout{"unet", "pipe=2 schedule=interleaved chunks=2"},
+        ModelLayout{"unet", "pipe=2 recompute=full"}, ModelLayout{"unet-deep", "space=2 space_dims=depth"},
+        ModelLayout{"unet-deep", "space=4 space_dims=depth,height"},
+        ModelLayout{"cosmoflow", "space=2 space_dims=depth"}, ModelLayout{"cosmoflow", "space=2 tensor=2"},
+        ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"}, ModelLayout{"vit", "tensor=2"},
+        ModelLayout{"vit", "pipe=2 data=2"}, ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"},
+        ModelLayout{"vit-mixup", "data=2 tensor=2"}, ModelLayout{"vit-mixup", "pipe=2"}),
     [](const auto& info) { return test_name(info.param); });
+
+// A stage of a U-Net sends several values to a later one, and as many gradients come back.
+TEST(ImageLayouts, UNetsHaveProgramsWithManyMicroBatches) {
+  for (const std::string pipe : {"pipe=2", "pipe=3", "pipe=2 schedule=gpipe", "pipe=4 schedule=gpipe",
+                                 "pipe=3 schedule=zero_bubble", "pipe=2 data=2 zero=3"}) {
+    SCOPED_TRACE(pipe);
+    config::Settings s = image_model("unet", "fp32");
+    s.train.global_batch = 16;
+    set_layout(s, pipe);
+    s.train.micro_batch /= config::data_ranks(s.parallel);
+    const std::unique_ptr<kernels::KernelSet> kernels = compile::kernels_of(s);
+    EXPECT_NO_THROW(compile::compile({.settings = s, .kernels = *kernels}));
+  }
+}
 
 // Of the U-Net's 48 rows, each of two ranks has 24, 12, 6 and 3, and of the 3 rows of the lowest level, 2 and 1.
 // Transposed convolutions have windows that do not overlap; only the lowest computes 4 rows on one rank, of which it

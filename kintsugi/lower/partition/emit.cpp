@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/halo.h"
 #include "kintsugi/tensor/dims.h"
@@ -68,13 +70,14 @@ BufferId Emitter::message(BufferId b, BodyId from, const Site& site) {
   const int sender = stage(from), receiver = stage(site.body);
   const Buffer sent = p_.buffer(b);
   const BufferId got = block(sent.name, {sent.whole, sent.type.dtype}, sent.layout);
+  const std::string channel = channel_of(site.body, sender);
   const auto write = [&](BodyId in, Collective kind, int peer) -> Instruction& {
     Instruction& i = emit({.body = in, .by = site.by, .phase = site.phase, .layer = site.layer});
     i.kind = Kind::collective;
     i.collective = kind;
     i.group = mesh().stage_factors();
     i.peer = peer;
-    i.channel = fmt::format("{} from {}", body(site.body).name, sender);
+    i.channel = channel;
     i.reason = fmt::format("on stage {}, needed on {}, by {}", sender, receiver, site.by);
     return i;
   };
@@ -83,6 +86,18 @@ BufferId Emitter::message(BufferId b, BodyId from, const Site& site) {
   send.cost.wire_bytes = static_cast<double>(sent.bytes());
   write(site.body, Collective::receive, sender).outs = {got};
   return got;
+}
+
+// Each value of a pass has a channel, so that a rank can start all receives of a call before the previous one: a
+// channel starts a message only when the one before has completed, and two stages that send several values to each
+// other, as the skip connections of a U-Net and their gradients, would wait for each other. An update is called once.
+std::string Emitter::channel_of(BodyId receiver, int sender) const {
+  const program::Body& to = body(receiver);
+  const std::string name = fmt::format("{} from {}", to.name, sender);
+  if (to.does(Work::update)) return name;
+  const auto known = std::ranges::count_if(
+      to.instructions, [&](const Instruction& i) { return starts(i, Collective::receive) && i.peer == sender; });
+  return known == 0 ? name : fmt::format("{}, value {}", name, known + 1);
 }
 
 BufferId Emitter::add(Buffer b) {

@@ -73,6 +73,7 @@ class Emitter {
   program::Instruction& emit(const Site& site);
   void collective(const Site& site, program::Collective kind, BufferId in, BufferId out, const Step& step);
   void rearrange(const Site& site, std::string_view kind, BufferId in, BufferId out, program::Cuts cuts);
+  std::string channel_of(BodyId receiver, int sender) const;
   BufferId stacked(BufferId like, const tensor::Shape& block, int64_t parts);
   BufferId exchange_halo(BufferId from, const Step& step, const Site& site);
 
