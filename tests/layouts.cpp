@@ -86,6 +86,8 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::Bat
   fill("starts", int32_t{}, [&](size_t i, size_t) { return late(i) ? seq / 2 : 0; });
   fill("types", int32_t{}, [&](size_t i, size_t) { return late(i) ? 1 : 0; });
   fill("classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 3) - 1; });
+  fill("mixed_classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) / 3 % 2); });
+  fill("mixed_weights", float{}, [&](size_t i, size_t) { return 0.5 + i % 2; });
   fill("weights", float{}, [&](size_t i, size_t) { return 1 + i % 3; });
   fill("pixel_classes", int32_t{}, [&](size_t i, size_t) { return static_cast<int32_t>(word(i) % 4) - 1; });
   if (s.model.image_dtype == "fp32") {

@@ -398,6 +398,10 @@ std::vector<Key> train_keys() {
       train<&Train::label_smoothing>({"label_smoothing", kFraction, fixed, "",
                                       "label smoothing: fraction of a label's weight spread over all classes",
                                       "smoothing"}),
+      train<&Train::mixup>({"mixup", Number{0, 1, false, false}, fixed, "",
+                            "mixup: mix each training image and its label with those of another one, with weights "
+                            "from a Beta distribution with this parameter; 0: off",
+                            "mixup_alpha"}),
       train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}}, fixed, "",
                                           "scale learning rates by this function of global_batch / base_batch",
                                           "scale_lr"}),

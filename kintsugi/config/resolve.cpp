@@ -198,6 +198,11 @@ void check_schedule(Resolved& given) {
       objective(given.settings.model) != Objective::pixels)
     throw base::UserError("config", "{}{} needs model.objective = \"classes\" or \"pixels\"",
                           place(given, {"train.label_smoothing"}), given.say("train.label_smoothing"));
+  const bool images = given.catalog->family(given.settings.model.family)->reads_images;
+  if (t.mixup > 0.0 && (!images || (objective(given.settings.model) != Objective::classes &&
+                                    objective(given.settings.model) != Objective::numbers)))
+    throw base::UserError("config", "{}{} needs a model of images with the objective \"classes\" or \"numbers\"",
+                          place(given, {"train.mixup"}), given.say("train.mixup"));
   const Device on = device(given.settings.parallel);
   if (t.label_smoothing > 0.0 && (on == Device::cuda || on == Device::emulated))
     throw base::UserError("config", "{}{}: labels are smoothed on the processor alone; set parallel.device = \"cpu\"",
@@ -364,7 +369,7 @@ void warn_of_idle_data_keys(Resolved& given) {
   const Settings& s = given.settings;
   const Objective learnt = objective(s.model);
   const bool masks = learnt == Objective::masked || learnt == Objective::masked_next;
-  const bool labels = learnt == Objective::classes || learnt == Objective::numbers;
+  const bool labels = learnt == Objective::classes || learnt == Objective::numbers || learnt == Objective::pixels;
   warn_if_idle(given, {"data.mask_share", "data.mask_token"}, masks, "model.objective");
   const bool marks = masks || (labels && reads_tokens(given));
   warn_if_idle(given, {"data.separator_token"}, marks, "model.objective");

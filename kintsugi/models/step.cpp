@@ -88,14 +88,26 @@ ValueId class_labels(Builder& b, const Trunk& trunk) {
   return b.input(pixels ? "pixel_classes" : "classes", Shape(dims), DType::i32);
 }
 
-Loss loss_of_classes(Builder& b, const Trunk& trunk, double smoothing) {
-  const ValueId labels = class_labels(b, trunk);
-  const ValueId weights = b.input("weights", {b.batch()}, DType::f32);
+// How the classes of a training step are learned.
+struct ClassOptions {
+  double smoothing = 0.0;  // of labels
+  bool mixed = false;      // a sample has a second class, with a weight (train.mixup)
+};
+
+Loss loss_of_classes(Builder& b, const Trunk& trunk, const ClassOptions& options) {
+  Graph& g = b.graph();
   tensor::Attributes attributes;
-  if (smoothing > 0.0) attributes.set("smoothing", smoothing);
-  const std::vector<ValueId> loss =
-      b.graph().apply("class_loss", {trunk.classes, labels, weights}, attributes, "class_loss");
-  return {loss[0], loss[1]};
+  if (options.smoothing > 0.0) attributes.set("smoothing", options.smoothing);
+  const auto loss_of_labels = [&](ValueId labels, const std::string& weights, const std::string& name) -> Loss {
+    const std::vector<ValueId> loss =
+        g.apply("class_loss", {trunk.classes, labels, b.input(weights, {b.batch()}, DType::f32)}, attributes, name);
+    return {loss[0], loss[1]};
+  };
+  const Loss loss = loss_of_labels(class_labels(b, trunk), "weights", "class_loss");
+  if (!options.mixed) return loss;
+  const Loss other =
+      loss_of_labels(b.input("mixed_classes", {b.batch()}, DType::i32), "mixed_weights", "mixed_class_loss");
+  return {g.add({loss.sum, other.sum}), g.add({loss.count, other.count})};
 }
 
 Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
@@ -106,7 +118,7 @@ Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
   return {loss[0], loss[1]};
 }
 
-Loss loss_of(Builder& b, const Trunk& trunk, double smoothing) {
+Loss loss_of(Builder& b, const Trunk& trunk, const ClassOptions& options) {
   switch (config::objective(b.model())) {
     case config::Objective::next:
     case config::Objective::masked:
@@ -114,21 +126,21 @@ Loss loss_of(Builder& b, const Trunk& trunk, double smoothing) {
     case config::Objective::masked_next: {
       // The class of each sample weighs as much as all of its masked tokens (`weights`), and only these are counted:
       // the mean is the sum of the two means.
-      const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk, 0.0);
+      const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk, {});
       return {b.graph().add({masked.sum, next.sum}), masked.count};
     }
     case config::Objective::classes:
     case config::Objective::pixels:
-      return loss_of_classes(b, trunk, smoothing);
+      return loss_of_classes(b, trunk, options);
     case config::Objective::numbers:
       return loss_of_numbers(b, trunk);
   }
   throw base::InternalError("models", "an unknown objective");
 }
 
-// Returns the sum of the losses of a pass; adds sum and count to the states. `smoothing`: of labels.
-ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, double smoothing = 0.0) {
-  const Loss loss = loss_of(b, trunk, smoothing);
+// Returns the sum of the losses of a pass; adds sum and count to the states.
+ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, const ClassOptions& options = {}) {
+  const Loss loss = loss_of(b, trunk, options);
   b.graph().accumulate(loss.sum, sum);
   b.graph().accumulate(loss.count, count);
   return loss.sum;
@@ -247,7 +259,10 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                        .parts = true});
   };
   const StateId sum = parts(kLossParts), count = parts(kCountParts);
-  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count, s.train.label_smoothing)}};
+  const ClassOptions options = {
+      .smoothing = s.train.label_smoothing,
+      .mixed = s.train.mixup > 0.0 && config::objective(s.model) == config::Objective::classes};
+  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count, options)}};
   const int layer = g.layer;
   for (const FurtherLoss& further : trunk.losses) {
     g.layer = g.op_at(static_cast<size_t>(g.value(further.sum).op)).layer;

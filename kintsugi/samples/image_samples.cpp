@@ -1,6 +1,7 @@
 #include "kintsugi/samples/image_samples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -10,7 +11,23 @@ namespace kintsugi::samples {
 namespace {
 
 // The purpose of a sample's random number.
-enum class Change : uint64_t { down = 100, right, flip };
+enum class Change : uint64_t { down = 100, right, flip, other, share };
+
+// Of (0, 1).
+double uniform(uint64_t word) {
+  return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;
+}
+
+// From Beta(a, a) with 0 < a <= 1: x / (x + y), where x = u^(1/a) and y = v^(1/a) are accepted if x + y <= 1 (Joehnk
+// 1964), which half of all pairs or more are. In logarithms, which do not underflow for a small a.
+double draw_beta(double a, uint64_t key) {
+  for (uint64_t pair = 0;; ++pair) {
+    const double x = std::log(uniform(data::mix(key, 2 * pair))) / a,
+                 y = std::log(uniform(data::mix(key, 2 * pair + 1))) / a,
+                 sum = std::max(x, y) + std::log1p(std::exp(-std::abs(x - y)));
+    if (sum <= 0) return std::exp(x - sum);
+  }
+}
 
 // The range [first, last) of the result in which rows or columns of `size`, shifted by `by`, have values.
 struct Kept {
@@ -29,6 +46,30 @@ ImageChange change_of(const ImageOptions& o, uint64_t sample) {
   };
   return {
       .down = moved(Change::down), .right = moved(Change::right), .flipped = o.flip && draw(Change::flip) >> 63 == 1};
+}
+
+ImageBlend blend_of(const ImageOptions& o, uint64_t sample, uint64_t images) {
+  const auto draw = [&](Change what) { return data::mix(o.seed, sample, static_cast<uint64_t>(what)); };
+  return {.other = data::multiply_high(draw(Change::other), images),
+          .share = static_cast<uint32_t>(std::lround(draw_beta(o.mixup, draw(Change::share)) * kMixWhole))};
+}
+
+void mix_into(uint32_t share, std::span<const std::byte> other, tensor::DType dtype, std::span<std::byte> image) {
+  base::require(other.size() == image.size() && share <= kMixWhole, "samples", "an image of {} bytes is mixed with {}",
+                image.size(), other.size());
+  if (dtype == tensor::DType::u8) {
+    for (size_t i = 0; i < image.size(); ++i) {
+      const uint32_t sum = std::to_integer<uint32_t>(image[i]) * share +
+                           std::to_integer<uint32_t>(other[i]) * (kMixWhole - share) + kMixWhole / 2;
+      image[i] = static_cast<std::byte>(sum / kMixWhole);
+    }
+    return;
+  }
+  base::require(dtype == tensor::DType::f32, "samples", "images of {} are mixed", name_of(dtype));
+  const float own = static_cast<float>(share) / kMixWhole;
+  const auto* const y = reinterpret_cast<const float*>(other.data());
+  auto* const x = reinterpret_cast<float*>(image.data());
+  for (size_t i = 0; i < image.size() / sizeof(float); ++i) x[i] = own * x[i] + (1 - own) * y[i];
 }
 
 void apply(const ImageChange& change, int64_t channels, int64_t height, int64_t width, int64_t element,
@@ -73,9 +114,17 @@ Part pixel_classes_part(int64_t depth, int64_t height, int64_t width) {
   return part;
 }
 
+Parts mixed_labels() {
+  Part classes = classes_part(), weights = weights_part();
+  classes.name = "mixed_classes";
+  weights.name = "mixed_weights";
+  return {classes, weights};
+}
+
 ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOptions options)
     : set_(std::move(set)),
       options_(options),
+      other_options_(options),
       parts_{images_part(set_->channels(), set_->depth(), set_->height(), set_->width(), set_->dtype())} {
   switch (set_->label_kind()) {
     case images::LabelKind::classes:
@@ -93,10 +142,43 @@ ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOpt
   if (options_.crop_padding >= std::min(set_->height(), set_->width()))
     throw base::UserError("images", "data.crop_padding {} is too large for images of {} x {}; it must be smaller",
                           options_.crop_padding, set_->height(), set_->width());
+  if (options_.mixup == 0) return;
+  base::require(set_->label_kind() == images::LabelKind::classes || set_->label_kind() == images::LabelKind::numbers,
+                "samples", "mixup of classes of pixels");
+  other_options_.seed = data::mix(options_.seed, static_cast<uint64_t>(Change::other));
+  other_.resize(static_cast<size_t>(set_->files()[0].bytes_per_image()));
+  if (set_->label_kind() == images::LabelKind::numbers) return;
+  const Parts mixed = mixed_labels();
+  parts_.insert(parts_.end(), mixed.begin(), mixed.end());
+}
+
+// Reads an image, cropped and flipped by its own random numbers.
+void ImageSamples::read(const ImageOptions& options, uint64_t n, int64_t number, std::span<std::byte> image) const {
+  set_->read(number, image);
+  if (options.crop_padding > 0 || options.flip)
+    apply(change_of(options, n), set_->channels() * std::max<int64_t>(set_->depth(), 1), set_->height(), set_->width(),
+          tensor::size_of(set_->dtype()), image);
+}
+
+void ImageSamples::mix(uint64_t n, const BatchView& row) const {
+  const ImageBlend mixture = blend_of(options_, n, num_samples());
+  const auto other = static_cast<int64_t>(mixture.other);
+  for (const PartView& part : row.parts()) {
+    if (part.name != "images") continue;
+    const std::lock_guard guard(mutex_);
+    read(other_options_, n, other, other_);
+    mix_into(mixture.share, other_, part.dtype, row.bytes(part));
+  }
+  const float share = static_cast<float>(mixture.share) / kMixWhole;
+  for (float& w : row.get<float>("weights")) w = share;
+  for (int32_t& c : row.get<int32_t>("mixed_classes")) c = set_->label(other);
+  for (float& w : row.get<float>("mixed_weights")) w = 1 - share;
+  const std::span<float> targets = row.get<float>("targets");
+  for (size_t i = 0; i < targets.size(); ++i)
+    targets[i] = share * targets[i] + (1 - share) * set_->numbers_of(other)[i];
 }
 
 void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
-  const bool changes = options_.crop_padding > 0 || options_.flip;
   require_parts(batch, parts_);
   for (int64_t row = 0; row < batch.rows(); ++row) {
     const uint64_t n = first + static_cast<uint64_t>(row), sample = options_.order(n, num_samples());
@@ -110,10 +192,7 @@ void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
         std::ranges::fill(image, std::byte{});
         continue;
       }
-      set_->read(number, image);
-      if (changes)
-        apply(change_of(options_, n), set_->channels() * std::max<int64_t>(set_->depth(), 1), set_->height(),
-              set_->width(), tensor::size_of(part.dtype), image);
+      read(options_, n, number, image);
     }
     for (int32_t& c : view.get<int32_t>("classes")) c = ended ? kIgnored : set_->label(number);
     if (const std::span<float> targets = view.get<float>("targets"); !targets.empty())
@@ -121,8 +200,9 @@ void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
             : static_cast<void>(std::ranges::copy(set_->numbers_of(number), targets.begin()));
     if (const std::span<int32_t> pixels = view.get<int32_t>("pixel_classes"); !pixels.empty())
       fill_pixels(n, number, ended, pixels);
+    std::ranges::fill(view.get<float>("weights"), 1.0f);
+    if (options_.mixup > 0 && !ended) mix(n, view);
   }
-  std::ranges::fill(batch.get<float>("weights"), 1.0f);
 }
 
 // Pixels that a crop shifts in have no class.

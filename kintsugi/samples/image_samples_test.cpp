@@ -88,6 +88,73 @@ TEST(ImageSamples, AreAFunctionOfTheirNumber) {
   EXPECT_EQ(whole.get<float>("weights")[5], 1.0f);
 }
 
+// Beta(a, a) has the mean 1/2 and the variance 1 / (4 (2 a + 1)); a = 1 is uniform. Other images are uniform.
+TEST(ImageSamples, MixturesAreDrawnByNumber) {
+  for (const double a : {0.05, 0.2, 1.0}) {
+    const ImageOptions options = {.order = {}, .mixup = a, .seed = 4};
+    double sum = 0, squares = 0;
+    std::vector<int> other(10);
+    constexpr int kDrawn = 20000;
+    for (uint64_t n = 0; n < kDrawn; ++n) {
+      const ImageBlend mixture = blend_of(options, n, 10);
+      const double share = static_cast<double>(mixture.share) / kMixWhole;
+      ASSERT_LE(share, 1.0);
+      sum += share, squares += (share - 0.5) * (share - 0.5);
+      ++other.at(mixture.other);
+    }
+    EXPECT_NEAR(sum / kDrawn, 0.5, 0.01) << a;
+    EXPECT_NEAR(squares / kDrawn, 1 / (4 * (2 * a + 1)), 0.004) << a;
+    for (const int n : other) EXPECT_NEAR(n, kDrawn / 10, 200) << a;
+  }
+  const ImageBlend one = blend_of({.order = {}, .mixup = 0.2, .seed = 4}, 17, 10),
+                   again = blend_of({.order = {}, .mixup = 0.2, .seed = 4}, 17, 10);
+  EXPECT_EQ(one.share, again.share);
+  EXPECT_EQ(one.other, again.other);
+}
+
+TEST(ImageSamples, AreMixedByTheirShares) {
+  std::vector<uint8_t> bytes = {0, 255, 100, 7};
+  const std::vector<uint8_t> others = {255, 0, 101, 7};
+  mix_into(kMixWhole / 4, std::as_bytes(std::span(others)), tensor::DType::u8,
+           std::as_writable_bytes(std::span(bytes)));
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{191, 64, 101, 7}));
+  mix_into(kMixWhole, std::as_bytes(std::span(others)), tensor::DType::u8, std::as_writable_bytes(std::span(bytes)));
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{191, 64, 101, 7}));
+  std::vector<float> numbers = {4, -4};
+  const std::vector<float> other_numbers = {0, 8};
+  mix_into(kMixWhole / 4, std::as_bytes(std::span(other_numbers)), tensor::DType::f32,
+           std::as_writable_bytes(std::span(numbers)));
+  EXPECT_EQ(numbers, (std::vector<float>{1, 5}));
+}
+
+// A mixed sample is a function of its number, its two labels have the weights of its two images.
+TEST(ImageSamples, MixturesHaveTwoLabels) {
+  const TestFolder folder;
+  const auto set = set_of(folder, 20);
+  const ImageOptions options = {
+      .order = {.shuffled = true, .seed = 3}, .crop_padding = 4, .flip = true, .mixup = 0.5, .seed = 3};
+  const ImageSamples samples(set, options), plain(set, {.order = options.order});
+  BatchMemory whole(40, samples.parts()), unmixed(40, plain.parts());
+  samples.fill(0, whole.view());
+  plain.fill(0, unmixed.view());
+  const std::span<float> weights = whole.get<float>("weights"), others = whole.get<float>("mixed_weights");
+  int mixed = 0;
+  for (uint64_t n = 0; n < 40; ++n) {
+    const ImageBlend mixture = blend_of(options, n, 20);
+    EXPECT_EQ(weights[n], static_cast<float>(mixture.share) / kMixWhole);
+    EXPECT_EQ(weights[n] + others[n], 1.0f);
+    EXPECT_EQ(whole.get<int32_t>("classes")[n], unmixed.get<int32_t>("classes")[n]);
+    EXPECT_EQ(whole.get<int32_t>("mixed_classes")[n], set->label(static_cast<int64_t>(mixture.other)));
+    mixed += others[n] > 0.01f && weights[n] > 0.01f;
+    BatchMemory one(1, samples.parts());
+    samples.fill(n, one.view());
+    const std::span<uint8_t> image = one.get<uint8_t>("images");
+    EXPECT_TRUE(
+        std::equal(image.begin(), image.end(), whole.get<uint8_t>("images").begin() + static_cast<int64_t>(n) * 3072));
+  }
+  EXPECT_GT(mixed, 20);
+}
+
 TEST(ImageSamples, OfAnEvaluationEnd) {
   const TestFolder folder;
   const ImageSamples samples(set_of(folder, 2), {.order = {}});

@@ -110,6 +110,7 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
     if (order.shuffled) {
       options.crop_padding = s.data.crop_padding;
       options.flip = s.data.flip;
+      options.mixup = s.train.mixup;
     }
     return std::make_unique<ImageSamples>(file.images, options);
   }

@@ -36,6 +36,7 @@ samples::Parts parts_of(const config::Settings& s) {
   if (objective == config::Objective::numbers) add(samples::labels_of(m.outputs));
   if (objective == config::Objective::classes || objective == config::Objective::masked_next)
     add(samples::labels_of(0));
+  if (s.train.mixup > 0 && objective == config::Objective::classes) add(samples::mixed_labels());
   return parts;
 }
 

@@ -38,7 +38,10 @@ void RandomSamples::fill(uint64_t first, const samples::BatchView& batch) const 
     for (uint32_t i = 0; i < types.size(); ++i) types[i] = static_cast<int32_t>(i * types_ / types.size());
     for (int32_t& c : view.get<int32_t>("classes"))
       c = static_cast<int32_t>(kernels::random_word(labels, sample, 0) % classes_);
-    std::ranges::fill(view.get<float>("weights"), 1.0f);
+    for (int32_t& c : view.get<int32_t>("mixed_classes"))
+      c = static_cast<int32_t>(kernels::random_word(labels, sample, 1) % classes_);
+    std::ranges::fill(view.get<float>("mixed_weights"), 0.25f);
+    std::ranges::fill(view.get<float>("weights"), view.get<float>("mixed_weights").empty() ? 1.0f : 0.75f);
     uint32_t pixel = 0;
     if (!is_float_images_)
       for (uint8_t& x : view.get<uint8_t>("images"))
