@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/comm/agree.h"
@@ -19,8 +21,11 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/image_outputs.h"
 #include "kintsugi/images/image_set.h"
+#include "kintsugi/images/thumbnail.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/report/predictions.h"
 #include "kintsugi/samples/image_samples.h"
+#include "kintsugi/text/base64.h"
 
 namespace kintsugi::app {
 namespace {
@@ -30,8 +35,11 @@ struct ClassifyOptions {
   std::vector<std::string> files;
   std::string labels, output;
   int64_t top = 3, show = 10, batch = 32;
-  bool confusion = false;
+  bool confusion = false, report = false;
 };
+
+constexpr int64_t kReported = 48;      // images on the page of a run
+constexpr int64_t kReportedSide = 64;  // pixels
 
 // UserError unless the model gives a class to images of that size.
 std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const config::Model& m) {
@@ -48,6 +56,45 @@ std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const
     throw base::UserError("classify", "{} has images {}; the model reads {}",
                           base::in_quotes(set->files()[0].path().string()), set->size_text(), size);
   return set;
+}
+
+// The folder of the run that a model is from, for --report.
+std::filesystem::path run_folder(const std::string& model) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(model) / "";
+  for (const std::filesystem::path& run : {folder.parent_path(), folder.parent_path().parent_path()})
+    if (std::filesystem::exists(run / "metrics.jsonl", error)) return run;
+  throw base::UserError("classify", "--report is for the page of a run, and {} is not the folder of one",
+                        base::in_quotes(model));
+}
+
+report::Predictions predictions_of(const ClassifyOptions& o, const images::ImageSet& set,
+                                   const evaluate::CheckpointModel& model, std::span<const float> logits) {
+  const size_t classes = logits.size() / static_cast<size_t>(set.size());
+  Confusion confusion(static_cast<int64_t>(classes));
+  report::Predictions p = {.checkpoint = model.folder().string(),
+                           .images = fmt::format("{}", fmt::join(o.files, ", "))};
+  std::vector<std::byte> image(static_cast<size_t>(set.files()[0].bytes_per_image()));
+  const images::Picture picture = {.channels = set.channels(),
+                                   .depth = set.depth(),
+                                   .height = set.height(),
+                                   .width = set.width(),
+                                   .dtype = set.dtype()};
+  for (int64_t i = 0; i < set.size(); ++i) {
+    const std::span<const float> mine = logits.subspan(static_cast<size_t>(i) * classes, classes);
+    confusion.add(set.label(i), mine);
+    if (i >= kReported) continue;
+    report::PredictedImage& sample = p.samples.emplace_back();
+    sample.label = set.label(i);
+    for (const RankedClass& c : best_classes(mine, o.top)) sample.best.push_back({c.number, c.probability});
+    set.read(i, image);
+    sample.bitmap = text::write_base64(images::bitmap(picture, image, kReportedSide));
+  }
+  p.labelled = confusion.labelled;
+  p.first = confusion.first;
+  p.five = confusion.among_five;
+  p.counts = confusion.counts;
+  return p;
 }
 
 void print_classes(const ClassifyOptions& o, const images::ImageSet& set, std::span<const float> logits) {
@@ -92,6 +139,9 @@ void classify_on_rank(const ClassifyOptions& o, const config::Parallel& layout, 
   if (!o.output.empty())
     base::write_output(
         o.output, npy_file(logits, static_cast<size_t>(set->size()), logits.size() / static_cast<size_t>(set->size())));
+  if (o.report)
+    base::write_file_atomically(run_folder(o.model->model) / report::kPredictionsFile,
+                                write_predictions(predictions_of(o, *set, model, logits)));
   print_classes(o, *set, logits);
 }
 
@@ -108,7 +158,9 @@ void add_classify(Command& kintsugi) {
   verb.integer("--show", o->show, {0, 1'000'000}, "Number of images to print individually").show_default();
   verb.integer("--batch", o->batch, {1, 100'000}, "Batch size, over all ranks").show_default();
   verb.flag("--confusion", o->confusion, "Print the full confusion matrix, if labels are known");
+  verb.flag("--report", o->report, "Keep the result in the run's folder, to be shown by report");
   verb.run([o] {
+    if (o->report) run_folder(o->model->model);
     find_best("classify", *o->model);
     if (!o->output.empty() && !o->output.ends_with(".npy"))
       throw base::UserError("classify", "--output {} does not end with .npy", base::one_line(o->output, 60));

@@ -115,6 +115,17 @@ void read_measured(const fs::path& file, report::ReportRun& run) {
   }
 }
 
+// None where no images were classified for the page.
+void read_predicted(const fs::path& file, report::ReportRun& run) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return;
+  try {
+    run.predictions = report::read_predictions(file.string(), base::read_file(file));
+  } catch (const base::UserError& damaged) {
+    run.not_predicted = base::one_line(damaged.what());
+  }
+}
+
 // Of people's interest alone: a damaged file says nothing.
 void read_end_of(const fs::path& folder, report::ReportRun& run) {
   try {
@@ -181,6 +192,7 @@ ReadRun read_report_run(const fs::path& folder) {
     throw base::UserError("report", "\"{}\" has no step: {}; the run has not completed a step yet", metrics.string(),
                           read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
   read_measured(folder / train::kProfileFile, read.run);
+  read_predicted(folder / report::kPredictionsFile, read.run);
   read_end_of(folder, read.run);
   try {
     plan_run(config, read.run);

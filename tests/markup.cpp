@@ -56,19 +56,19 @@ class MarkupChecker {
     rest_.remove_prefix(1);
     const std::string element(name());
     if (element.empty()) return fail("no name");
-    if (has({"script", "link", "img", "iframe", "object", "embed", "base", "video", "audio"}, element))
+    if (has({"script", "link", "iframe", "object", "embed", "base", "video", "audio"}, element))
       return fail("<" + element + "> is not allowed");
     if (open_.empty()) ++roots_;
     std::set<std::string> attributes;
     while (take(" "))
-      if (!attribute(attributes)) return;
+      if (!attribute(element, attributes)) return;
     const bool drawn = element == "svg" || std::ranges::find(open_, "svg") != open_.end();
     if (take("/>")) {
       if (!drawn) fail("<" + element + "/> is no HTML");
       return;
     }
     if (!take(">")) return fail("an open tag");
-    if (element == "meta") return;
+    if (element == "meta" || element == "img") return;
     open_.push_back(element);
     if (element != "style") return;
     const size_t end = rest_.find("</style>");
@@ -77,7 +77,8 @@ class MarkupChecker {
     rest_.remove_prefix(end);
   }
 
-  bool attribute(std::set<std::string>& attributes) {
+  bool attribute(const std::string& element, std::set<std::string>& attributes) {
+    if (element == "img" && take("src=\"data:image/bmp;base64,")) return attributes.insert("src").second && base64();
     const std::string attribute(name());
     if (attribute.empty() || !attributes.insert(attribute).second) return fail("attribute " + attribute), false;
     if (attribute.starts_with("on") || has({"src", "href", "srcset", "action", "data"}, attribute))
@@ -88,6 +89,13 @@ class MarkupChecker {
     if (reaches_out(rest_.substr(0, end))) return fail("an attribute that loads something"), false;
     for (std::string_view value = rest_.substr(0, end); !value.empty(); value.remove_prefix(1))
       if (value[0] == '&' && !known_entity(value)) return fail("unknown entity"), false;
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+  bool base64() {
+    const size_t end = rest_.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=");
+    if (end == std::string_view::npos || rest_[end] != '"') return fail("an image that is no base64"), false;
     rest_.remove_prefix(end + 1);
     return true;
   }

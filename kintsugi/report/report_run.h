@@ -9,6 +9,7 @@
 #include "kintsugi/profile/rank_profile.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/report/metrics_table.h"
+#include "kintsugi/report/predictions.h"
 
 namespace kintsugi::report {
 
@@ -61,6 +62,8 @@ struct ReportRun {
   std::string not_planned = {};  // why it is missing
   std::optional<ProfiledStep> measured = {};
   std::string not_measured = {};  // why an existing file is not shown
+  std::optional<Predictions> predictions = {};
+  std::string not_predicted = {};  // why an existing file is not shown
 };
 
 // Warnings on what the page omits: "line 7 of metrics.jsonl is not whole ..., and is left out".

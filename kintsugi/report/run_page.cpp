@@ -97,6 +97,15 @@ std::string measured_of(std::span<const ReportRun> runs) {
   return sections;
 }
 
+std::string predictions_of(std::span<const ReportRun> runs) {
+  std::string sections;
+  for (const ReportRun& run : runs)
+    if (run.predictions)
+      sections +=
+          html_section("Predictions" + (runs.size() == 1 ? "" : ": " + run.name), html_predictions(*run.predictions));
+  return sections;
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_of(const ReportRun& run) {
@@ -111,12 +120,15 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
   if (!run.planned) warnings.push_back(fmt::format("the plan cannot be shown: {}", run.not_planned));
   if (!run.not_measured.empty())
     warnings.push_back(fmt::format("the time of a step cannot be shown: {}", run.not_measured));
+  if (!run.not_predicted.empty())
+    warnings.push_back(fmt::format("the predictions cannot be shown: {}", run.not_predicted));
   return warnings;
 }
 
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
   const std::string body = subtitle_of(runs) + warnings_list(runs) + html_ranking(runs) + html_summary(runs) +
-                           html_tasks(runs) + html_section("Curves", charts_of(runs)) + html_texts(runs) +
+                           html_tasks(runs) + html_section("Curves", charts_of(runs)) + predictions_of(runs) +
+                           html_texts(runs) +
                            html_section("Configuration", html_settings(runs)) + plans_of(runs) + measured_of(runs) +
                            fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);

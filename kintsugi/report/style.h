@@ -48,6 +48,9 @@ details { margin: 0.75rem 0; }
 summary { cursor: pointer; font-size: 0.95rem; }
 .written { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--shade); padding: 0.5rem 0.8rem; }
 figure { margin: 0; }
+.samples { display: grid; grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: 0.75rem; margin: 0.75rem 0; }
+.samples img { display: block; width: 5rem; height: 5rem; object-fit: contain; image-rendering: pixelated; }
+.samples .wrong figcaption { color: var(--bad); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem 2rem; }
 .chart h3 { margin: 0 0 0.1rem; }
 .plot { position: relative; height: 15rem; margin: 1.5rem 1.2rem 2.6rem 3.6rem; font-size: 0.78rem; color: var(--soft);
