@@ -52,9 +52,11 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
     if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
     if (stored != s.whole.shape)
-      throw base::UserError("checkpoint",
-                            "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
-                            source.folder().string(), name, to_string(stored), to_string(s.whole.shape));
+      throw base::UserError(
+          "checkpoint", "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint{}",
+          source.folder().string(), name, to_string(stored), to_string(s.whole.shape),
+          left_out ? fmt::format(", or train.init_new = [\"{}\"] begins it anew", name.substr(0, name.rfind('.')))
+                   : "");
     list.push_back(&s);
   }
   return list;

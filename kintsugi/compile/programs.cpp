@@ -9,6 +9,7 @@
 #include "kintsugi/lower/fuse/join_head.h"
 #include "kintsugi/lower/order/recompute.h"
 #include "kintsugi/lower/partition/stages.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/plan/check_plan.h"
 
 namespace kintsugi::compile {
@@ -129,6 +130,47 @@ plan::ModelDims dims_of(const models::Graphs& graphs) {
   return dims;
 }
 
+namespace {
+
+// The smallest taller image for which the plan has no error, "model.image_height = 32"; "" if a few hundred sizes have
+// none. Families may allow multiples of 16 only.
+std::string image_that_works(Settings s, const plan::Plan& plan) {
+  constexpr int kMostTried = 300;
+  const int64_t step = s.model.image_height < 64 ? 1 : 16;
+  s.model.image_height -= s.model.image_height % step;
+  for (int tried = 0; tried < kMostTried; ++tried) {
+    s.model.image_height += step;
+    try {
+      plan::check_plan(plan, dims_of(models::build_training(s)));
+      return fmt::format("model.image_height = {}", s.model.image_height);
+    } catch (const base::UserError&) {  // too small, or not a size of this family
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_plan(const Settings& s, const plan::Plan& plan, const models::Graphs& graphs) {
+  try {
+    plan::check_plan(plan, dims_of(graphs));
+  } catch (const base::UserError& error) {
+    constexpr std::string_view kWhere = "[plan] ";
+    const std::string_view what = error.what();
+    if (!what.starts_with(kWhere) || !models::reads_images(s.model) || s.parallel.space == 1) throw;
+    std::string text(what.substr(kWhere.size()));
+    if (const std::string size = image_that_works(s, plan); !size.empty()) text += fmt::format("; {} works", size);
+    plan::Plan repeating = plan;
+    repeating.repeat = true;
+    try {
+      plan::check_plan(repeating, dims_of(graphs));
+      text += "; parallel.allow_repeat = true computes such layers on each rank";
+    } catch (const base::UserError&) {  // it would not help
+    }
+    throw base::UserError("plan", "{}", text);
+  }
+}
+
 int64_t micro_batches(const Settings& s) {
   return s.train.global_batch / samples_of_pass(s);
 }
@@ -155,7 +197,7 @@ std::vector<Program> compile(const Request& request) {
   models::Graphs made;
   if (!request.graphs) made = models::build_training(s);
   const models::Graphs& graphs = request.graphs ? *request.graphs : made;
-  if (!request.plan) plan::check_plan(plan, dims_of(graphs));
+  if (!request.plan) check_plan(s, plan, graphs);
   if (trains) return lower_training(request, graphs, plan, threads);
   return lower::lower({.states = *graphs.states,
                        .evaluate = pointer_to(graphs.evaluate),

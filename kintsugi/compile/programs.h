@@ -38,6 +38,10 @@ plan::Plan plan_of(const config::Settings& settings);
 // The dims that a plan is checked against: those of the graphs of a training step, or of evaluation or generation.
 plan::ModelDims dims_of(const models::Graphs& graphs);
 
+// Throws the UserErrors of plan::check_plan(). For a dim of an image that strides make too small for its axis, they
+// also name the smallest image that works.
+void check_plan(const config::Settings& settings, const plan::Plan& plan, const models::Graphs& graphs);
+
 // Number of micro-batches per step, on each rank.
 int64_t micro_batches(const config::Settings& settings);
 
@@ -61,7 +65,7 @@ struct Request {
   lower::Dump dump = {};                           // called after each pass of a training step
 };
 
-// The programs of all stages, in order. Throws the UserErrors of plan::check_plan(); a plan in the request is not
+// The programs of all stages, in order. Throws the UserErrors of check_plan(); a plan in the request is not
 // checked.
 std::vector<program::Program> compile(const Request& request);
 

@@ -97,7 +97,48 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   note_wrapped_names();
   choose_objective();
   tensors_ = weight_map(models::family(config_.model.family), config_.model);
+  require_architecture();
   find_tensors();
+}
+
+// Networks of images differ by little more than their names and sizes: if the tensors are those of another family, says
+// of which.
+void FolderReader::require_architecture() const {
+  if (!models::reads_images(config_.model)) return;
+  const auto fits = [&](const std::vector<MappedTensor>& tensors) {
+    return std::ranges::all_of(tensors, [&](const MappedTensor& tensor) {
+      const auto found = files_.tensors().find(name_in_folder(tensor.name));
+      return found != files_.tensors().end() && std::ranges::equal(found->second.shape, tensor.shape);
+    });
+  };
+  const auto unknown = [&](const std::vector<MappedTensor>& tensors) {
+    std::set<std::string> known;
+    for (const MappedTensor& tensor : tensors) known.insert(name_in_folder(tensor.name));
+    return std::ranges::any_of(files_.tensors(), [&](const auto& tensor) {
+      return !known.contains(tensor.first) && !tensor.first.ends_with("num_batches_tracked");
+    });
+  };
+  if (fits(tensors_) && !unknown(tensors_)) return;
+  for (const models::Family& other : models::families()) {
+    if (!other.config.reads_images || other.config.name == config_.model.family) continue;
+    config::Model model = models::defaults_of(other.config.name);
+    model.image_channels = config_.model.image_channels;
+    model.image_height = config_.model.image_height;
+    model.image_width = config_.model.image_width;
+    model.image_depth = config_.model.image_depth;
+    model.outputs = config_.model.outputs;
+    if (other.config.layers > 0) model.layers = other.config.layers;
+    std::vector<MappedTensor> tensors;
+    try {
+      tensors = weight_map(other, model);
+    } catch (const base::UserError&) {  // no such size of this family
+      continue;
+    }
+    if (!fits(tensors) || unknown(tensors)) continue;
+    throw base::UserError(
+        "model", "{}: config.json describes a {}, and the tensors are those of a {}: its \"model_type\" is \"{}\"",
+        base::in_quotes(folder_.string()), config_.model.family, other.config.name, other.config.name);
+  }
 }
 
 // A folder may contain more heads than its config.json mentions (the published BERT does): among those that predict

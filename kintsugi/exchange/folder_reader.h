@@ -27,8 +27,9 @@ std::string config_text(const std::filesystem::path& folder);
 class FolderReader : public checkpoint::TensorSource {
  public:
   // Reads config.json and the headers of all files. Throws UserError, naming the tensor, if a weight of the model is
-  // missing, has another shape or is not of a floating type, or if the folder contains a tensor that the model lacks.
-  // `allow_not_finite`: accept weights that are NaN or infinity.
+  // missing, has another shape or is not of a floating type, or if the folder contains a tensor that the model lacks;
+  // of a network of images, the family that the tensors are those of, if there is one. `allow_not_finite`: accept
+  // weights that are NaN or infinity.
   explicit FolderReader(std::filesystem::path folder, bool allow_not_finite = false);
 
   const std::filesystem::path& folder() const override { return folder_; }
@@ -60,6 +61,7 @@ class FolderReader : public checkpoint::TensorSource {
 
   void note_wrapped_names();
   void choose_objective();
+  void require_architecture() const;
   void find_tensors();
   void check_tied() const;
   bool has(const std::string& name) const;                 // of any dtype

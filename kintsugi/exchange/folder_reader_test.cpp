@@ -232,4 +232,29 @@ TEST(FolderReader, NumbersThatAreNotFiniteAreCounted) {
   }
 }
 
+// Networks of images differ by little but their sizes; config.json is written by hand.
+TEST(FolderReader, NamesTheNetworkThatTheTensorsAreOf) {
+  ScratchFolder scratch;
+  const config::Resolved run = {
+      config::fill_derived(config::read_text("[model]\nfamily = \"resnet18\"\noutputs = 5\nimage_channels = "
+                                             "3\nimage_height = 32\nimage_width = 32\n",
+                                             "run.toml", models::catalog()),
+                           1),
+      {}};
+  const std::filesystem::path folder = scratch / "folder";
+  export_folder({.model = save_random(run, scratch / "run"), .folder = folder, .dtype = {}});
+  const std::string config = base::read_file(folder / "config.json");
+  const auto error_as = [&](const std::string& type) {
+    std::string text = config;
+    text.replace(text.find("resnet18"), 8, type);
+    checkpoint::put(folder / "config.json", text);
+    return error_of([&] { const FolderReader reader(folder); }, scratch.path());
+  };
+  EXPECT_EQ(error_as("resnet18"), "");
+  for (const std::string type : {"resnet34", "resnet50"})
+    EXPECT_EQ(error_as(type), "[model] \"folder\": config.json describes a " + type +
+                                  ", and the tensors are those of a resnet18: its \"model_type\" is \"resnet18\"");
+  EXPECT_NE(error_as("resnet_18").find("the model_type \"resnet_18\" is not known here"), std::string::npos);
+}
+
 }  // namespace kintsugi::exchange::folder_reader_test

@@ -8,7 +8,6 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/learning_rate.h"
@@ -290,7 +289,7 @@ Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1 && !compile::on_a_device(o.settings))
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(compile::plan_of(o.settings), compile::dims_of(models::build_training(o.settings)));
+  compile::check_plan(o.settings, compile::plan_of(o.settings), models::build_training(o.settings));
   return Comparer(o).run();
 }
 
