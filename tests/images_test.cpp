@@ -6,9 +6,13 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/images/test_images.h"
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/train/metrics.h"
+#include "tests/markup.h"
 #include "tests/paths.h"
+#include "tests/process.h"
 #include "tests/small_run.h"
 
 namespace kintsugi::tests::images_test {
@@ -117,6 +121,154 @@ TEST_F(ImageRuns, ImagesThatDoNotFitAreSaid) {
       << error_of({"model.outputs=7"});
   EXPECT_NE(error_of({"model.layers=3"}).find("which has 4 layers; leave it out"), std::string::npos)
       << error_of({"model.layers=3"});
+  EXPECT_EQ(error_of({"data.crop_padding=32"}),
+            "[images] data.crop_padding 32 is too large for images of 32 x 32; it must be smaller");
+  EXPECT_EQ(error_of({"train.mixup=1.5"}),
+            "[config] --set: train.mixup = 1.5 is out of range; it must be a number from 0 to 1");
+  EXPECT_EQ(error_of({"parallel.ranks=6", "parallel.space=6"}),
+            "[plan] dim \"height\" of size 5, with \"width\" of size 5, is smaller than mesh axis \"space\" of size 6; "
+            "nearest height: 6; nearest space: 5; model.image_height = 36 works");
+}
+
+// Labels, and arrays of another rank, type or size than a model reads.
+TEST_F(ImageRuns, ArraysThatDoNotFitAreSaid) {
+  const auto write = [&](const std::string& name, const std::string& type, const std::string& shape, size_t bytes) {
+    base::write_file_atomically(files_.file(name), images::npy_file(type, shape, std::string(bytes, '\1')));
+    return files_.file(name).string();
+  };
+  const auto error_of = [&](const std::string& images, const std::string& labels,
+                            const std::string& model) -> std::string {
+    const std::filesystem::path path = files_.file("arrays.toml");
+    base::write_file_atomically(path,
+                                fmt::format("[model]\n{}\n[data]\ntrain = \"{}\"\ntrain_labels = \"{}\"\n[train]\n"
+                                            "folder = \"{}\"\nsteps = 1\nglobal_batch = 2\n[parallel]\nthreads = 1\n",
+                                            model, images, labels, files_.folder("arrays").string()));
+    try {
+      run_here(path.string(), {});
+    } catch (const base::UserError& e) {
+      std::string text = e.what();
+      const std::string folder = files_.folder("").string();
+      for (size_t at; (at = text.find(folder)) != text.npos;) text.erase(at, folder.size());
+      return text;
+    }
+    return "";
+  };
+  const std::string labels = files_.file("labels.csv").string(), gap = files_.file("gap.csv").string();
+  base::write_file_atomically(labels, "0\n1\n");
+  base::write_file_atomically(gap, "0\n2\n");
+  const std::string good = write("x.npy", "|u1", "(2, 1, 28, 28)", 2 * 784), lenet = "family = \"lenet\"";
+  EXPECT_EQ(error_of(good, gap, lenet),
+            "[images] no image of \"x.npy\" has the class 1, of 0 to 2; number the classes from 0 without gaps");
+  EXPECT_EQ(error_of(good, gap, lenet + "\noutputs = 2"),
+            "[config] arrays.toml:3: model.outputs = 2 is less than the 3 classes of the data; raise it, or "
+            "leave it out");
+  EXPECT_EQ(
+      error_of(write("small.npy", "|u1", "(2, 1, 8, 8)", 128), labels, lenet),
+      "[model] conv2: height of the image is 2 positions there, fewer than the 5 of a window; model.image_height = "
+      "8 is too small");
+  EXPECT_EQ(
+      error_of(write("flat.npy", "|u1", "(2, 64)", 128), labels, lenet),
+      "[images] \"flat.npy\" holds [2 64] of |u1; images are [image height width], [image height width channel] or "
+      "[image channel height width]");
+  EXPECT_EQ(error_of(write("wide.npy", "<f8", "(2, 4, 4)", 256), labels, lenet),
+            "[images] \"wide.npy\" holds [2 4 4] of <f8; images are uint8 (|u1) or fp32 (<f4)");
+  const std::string unet = "family = \"unet\"\nembed = 2\noutputs = 2";
+  const std::string tall = write("tall.npy", "|u1", "(2, 1, 24, 16)", 2 * 384);
+  EXPECT_EQ(error_of(tall, write("classes.npy", "|u1", "(2, 24, 16)", 2 * 384), unet),
+            "[model] model.image_height 24 is no multiple of 16, as a unet with 4 levels needs; the nearest are 16 and "
+            "32");
+  EXPECT_EQ(
+      error_of(tall, write("other.npy", "|u1", "(2, 16, 16)", 512), unet),
+      "[images] \"other.npy\" holds [2 16 16] of |u1; the classes of pixels of \"tall.npy\" are [2 24 16] of |u1");
+  EXPECT_EQ(error_of(write("even.npy", "|u1", "(2, 1, 16, 16)", 512), write("ones.npy", "|u1", "(2, 16, 16)", 512),
+                     "family = \"unet\"\nembed = 2\noutputs = 1"),
+            "[config] arrays.toml:4: model.outputs = 1 is less than the 2 classes of the data; raise it, or "
+            "leave it out");
+}
+
+TEST_F(ImageRuns, AMixtureOfImagesIsLearned) {
+  run_here(toml(), {"train.mixup=0.2", "train.steps=60", "train.evaluate_every=60"});
+  EXPECT_GT(*metrics("run", 60).top1, 0.9);
+  run_here(toml(), {"train.mixup=0.2", "train.steps=4", folder("one")});
+  run_here(toml(), {"train.mixup=0.2", "train.steps=4", "parallel.ranks=2", "parallel.data=2", folder("two")});
+  EXPECT_NEAR(metrics("two", 4).loss, metrics("one", 4).loss, 1e-4 * metrics("one", 4).loss);
+  run_here(toml(), {"train.steps=4", folder("plain")});
+  EXPECT_NE(metrics("one", 4).loss, metrics("plain", 4).loss);
+}
+
+// A new head for other classes, on frozen convolutions of another run.
+TEST_F(ImageRuns, AHeadIsTrainedOnFrozenConvolutions) {
+  run_here(toml(), {"train.steps=10"});
+  // Records without their labels, as an array.
+  std::string pixels, labels;
+  const std::string few = bright_squares(60, 3);
+  for (size_t i = 0; i < 60; ++i) {
+    pixels += few.substr(i * 3073 + 1, 3072);
+    labels += fmt::format("{}\n", few[i * 3073] % 3);
+  }
+  const std::string images = files_.file("few.npy").string(), classes = files_.file("few.csv").string();
+  base::write_file_atomically(images, images::npy_file("|u1", "(60, 3, 32, 32)", pixels));
+  base::write_file_atomically(classes, labels);
+  const std::vector<std::string> sets = {"train.steps=30",
+                                         "train.init_from=" + files_.folder("run").string(),
+                                         "train.freeze=[\"conv1\", \"conv2\"]",
+                                         "data.train=" + images,
+                                         "data.train_labels=" + classes,
+                                         "data.validation=" + images,
+                                         "data.validation_labels=" + classes};
+  const auto in = [&](const std::string& run, std::vector<std::string> more = {}) {
+    more.push_back(folder(run));
+    more.insert(more.end(), sets.begin(), sets.end());
+    return more;
+  };
+  const auto refused = [&]() -> std::string {
+    try {
+      run_here(toml(), in("refused"));
+    } catch (const base::UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(
+      refused().find("holds fc3.weight [embed:84 class:10], the model needs [embed:84 class:3]: [model] must be that "
+                     "of the checkpoint, or train.init_new = [\"fc3\"] begins it anew"),
+      std::string::npos)
+      << refused();
+  run_here(toml(), in("tuned", {"train.init_new=[\"fc3\"]"}));
+  EXPECT_GT(*metrics("tuned", 30).top1, 0.8);
+  const auto weight = [&](const std::string& run, const std::string& step, const std::string& name) {
+    const checkpoint::CheckpointReader reader(files_.folder(run) / step);
+    std::vector<float> x(static_cast<size_t>(reader.type(name).shape.elements()));
+    reader.read({.name = name, .box = {}, .flat = {}}, tensor::DType::f32, std::as_writable_bytes(std::span(x)));
+    return x;
+  };
+  EXPECT_EQ(weight("tuned", "step_00000030", "conv2.weight"), weight("run", "step_00000010", "conv2.weight"));
+  EXPECT_NE(weight("tuned", "step_00000030", "fc1.weight"), weight("run", "step_00000010", "fc1.weight"));
+}
+
+// What `classify --report` keeps is on the page of the run.
+TEST_F(ImageRuns, ThePageShowsPredictions) {
+  run_here(toml(), {});
+  const std::string run = files_.folder("run").string(), test = files_.file("test.bin").string();
+  const Ended classified = run_kintsugi(files_.folder(""), "classify " + run + " " + test + " --report --show 0");
+  ASSERT_EQ(classified.code, 0) << classified.err;
+  ASSERT_EQ(run_kintsugi(files_.folder(""), "report " + run).code, 0);
+  const std::string page = base::read_file(files_.folder("run") / "report.html");
+  EXPECT_EQ(markup_fault(page), "");
+  EXPECT_NE(page.find("<h2>Predictions</h2>"), page.npos);
+  EXPECT_NE(page.find("<h3>Confusions</h3>"), page.npos);
+  const std::string top1 = classified.out.substr(0, classified.out.find('%') + 1);  // "top-1 98.00%"
+  EXPECT_NE(page.find(top1), page.npos) << top1;
+  size_t images = 0;
+  for (size_t at = page.find("<img"); at != page.npos; at = page.find("<img", at + 1)) ++images;
+  EXPECT_EQ(images, 48u);
+  base::write_file_atomically(files_.folder("run") / "predictions.json", "{");
+  const Ended damaged = run_kintsugi(files_.folder(""), "report " + run);
+  EXPECT_EQ(damaged.code, 0);
+  EXPECT_NE(damaged.err.find("the predictions cannot be shown"), damaged.err.npos) << damaged.err;
+  const Ended nowhere =
+      run_kintsugi(files_.folder(""), "classify " + files_.folder("").string() + " " + test + " --report");
+  EXPECT_NE(nowhere.err.find("--report is for the page of a run"), nowhere.err.npos) << nowhere.err;
 }
 
 // Real images, decoded: after three epochs of 4,000, well above chance (10%).

@@ -11,6 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/lower/fuse/join_head.h"
+#include "kintsugi/models/models.h"
 #include "tests/same_bits.h"
 
 namespace kintsugi::tests::recompute_test {
@@ -218,6 +219,36 @@ TEST_P(RecomputeBits, AreThoseOfKeeping) {
 INSTANTIATE_TEST_SUITE_P(All, RecomputeBits,
                          testing::Combine(testing::Values("gpt", "llama"), testing::Values("fp32", "bf16"),
                                           testing::Values("reference", "cpu")));
+
+// Networks of images, whose batch norms also update running statistics: once, whatever is repeated.
+TEST(RecomputeImages, HaveTheBitsOfKeeping) {
+  for (const std::string family : {"unet", "lenet"}) {
+    SCOPED_TRACE(family);
+    config::Settings s = small_model(family, "fp32");
+    s.model.layers = models::family(family).config.layers;
+    s.model.embed = 2;
+    s.model.image_height = s.model.image_width = 32;
+    s.parallel.device = "cpu";
+    const auto statistics = [&](const Recompute& how) {
+      train::LayoutRun run(with(s, how));
+      const Record r = record(run, s, 2);
+      Numbers all = run.states(program::StateKind::statistic);
+      all["loss"] = r.losses;
+      return all;
+    };
+    const Bits plain = run(s, "", kNone);
+    const Numbers known = statistics(kNone);
+    EXPECT_EQ(known.contains("down1.conv1.norm.mean"), family == "unet");
+    for (const Recompute& how : {kLight, kFull}) {
+      const Bits again = run(s, "", how);
+      EXPECT_EQ(other_bits(again, plain), "");
+      EXPECT_GT(again.flops, plain.flops);
+      const Numbers found = statistics(how);
+      ASSERT_EQ(found.size(), known.size());
+      for (const auto& [name, x] : known) EXPECT_TRUE(same_bits(found.at(name), x)) << name;
+    }
+  }
+}
 
 class RecomputeLayouts : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
