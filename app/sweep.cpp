@@ -18,6 +18,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/jobs/failures.h"
 #include "kintsugi/jobs/pool.h"
 #include "kintsugi/jobs/supervise.h"
@@ -39,6 +40,7 @@ class SweepRun {
     sweep_.maximize = spec_.maximize;
     sweep_.measure = spec_.measure;
     sweep_.eta = spec_.eta;
+    sweep_.population = spec_.method == sweep::Method::population;
     for (sweep::Values& values : sweep::candidates(spec_)) sweep_.trials.push_back({.values = std::move(values)});
     check_runs();
   }
@@ -50,6 +52,7 @@ class SweepRun {
     save();
     jobs::Pool pool;
     for (;;) {
+      while (stops_ == 0 && sweep::exchange_is_due(sweep_)) exchange();
       if (stops_ == 0) start_what_fits(pool);
       if (pool.running() == 0) break;
       const jobs::Pool::Event event = pool.wait();
@@ -138,8 +141,32 @@ class SweepRun {
         shell_word(fs::read_symlink("/proc/self/exe").string()) + " train " + shell_word(spec_.run) + " --resume auto";
     if (w.until < steps_[static_cast<size_t>(w.trial)]) text += fmt::format(" --stop-at {}", w.until);
     for (const std::string& set : sets_of(w.trial)) text += " --set " + shell_word(set);
+    // Derived from the learning rate at the start of a run, and kept when it resumes.
+    if (sweep_.population)
+      text += fmt::format(" --set train.min_learning_rate={}", read_trial(w.trial).settings.train.min_learning_rate);
     if (threads_ > 0) text += fmt::format(" --set parallel.threads={}", threads_);
     return text;
+  }
+
+  // Copies the newest checkpoints of parents, which do not train meanwhile; repeated after an interruption.
+  void exchange() {
+    const std::vector<sweep::Exchange> exchanges = sweep::exchange(spec_, sweep_);
+    for (const sweep::Exchange& e : exchanges) {
+      const auto saved = checkpoint::list(run_folder(e.parent));
+      if (saved.empty()) throw UserError("sweep", "{} has no checkpoint", sweep::trial_name(e.parent));
+      const fs::path to = run_folder(e.trial), part = checkpoint::part_folder(to, saved.back().step);
+      base::remove_if_possible(part);
+      fs::copy(saved.back().folder, part, fs::copy_options::recursive);
+      for (const checkpoint::SavedStep& old : checkpoint::list(to)) base::remove_if_possible(old.folder);
+      checkpoint::remove_best(to);
+      checkpoint::move_into_place(part, checkpoint::step_folder(to, saved.back().step));
+      std::string values;
+      for (const auto& [key, value] : e.values) values += fmt::format(", {} = {}", key, value);
+      say(fmt::format("{} takes over the weights of {}{}", sweep::trial_name(e.trial), sweep::trial_name(e.parent),
+                      base::one_line(values, 300)));
+    }
+    sweep::apply(exchanges, sweep_);
+    save();
   }
 
   void start_what_fits(jobs::Pool& pool) {
@@ -171,7 +198,7 @@ class SweepRun {
       }
     } else if (stops_ == 0) {
       const std::vector<std::string> lines = jobs::error_lines_of(log_of(event.id));
-      const std::string ended = jobs::in_words(jobs::Ended{event.code, false, {}});
+      const std::string ended = jobs::in_words(jobs::Ended{.code = event.code});
       // The log has the errors of earlier attempts too: a killed run prints none.
       const jobs::Failure failure = event.code > 128 ? jobs::failure_of({}, ended) : jobs::failure_of(lines, ended);
       const std::string why = base::one_line(fmt::format("{}: {}", failure.kind->name, failure.line), 300);

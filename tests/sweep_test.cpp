@@ -60,6 +60,26 @@ std::vector<pid_t> trainers_in(const fs::path& folder) {
   return found;
 }
 
+// Every run completes its steps, and the worst take over the weights of better ones.
+TEST_F(Sweeps, APopulationExchangesWeights) {
+  write_sweep(
+      "[sweep]\nfolder = \"s\"\nmethod = \"population\"\ntrials = 4\nranks = 2\nfirst_steps = 9\n[search]\n"
+      "train.learning_rate = {from = 1e-6, to = 1e-2, scale = \"log\"}\n");
+  const Ended ended = run("sweep sweep.toml");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find(" takes over the weights of run_00"), std::string::npos) << ended.err;
+  const std::string state = base::read_file(folder / "s/sweep.json");
+  EXPECT_NE(state.find("\"exchanges\": 2"), std::string::npos) << state;
+  EXPECT_NE(state.find("\"parents\""), std::string::npos) << state;
+  std::string notes;
+  for (int t = 0; t < 4; ++t) {
+    const std::string metrics = base::read_file(folder / fmt::format("s/runs/run_00{}/metrics.jsonl", t));
+    EXPECT_EQ(std::ranges::count(metrics, '\n'), 27) << t;
+    notes += base::read_file(folder / fmt::format("s/runs/run_00{}.log", t));
+  }
+  EXPECT_NE(notes.find("train.learning_rate was "), std::string::npos) << notes;
+}
+
 TEST_F(Sweeps, GridCompletesThoughRunsAreKilled) {
   write_sweep(
       "[sweep]\nfolder = \"s\"\nranks = 2\nrestarts = 9\n[set]\ntrain.steps = 300\n[search]\ntrain.learning_rate = "

@@ -136,9 +136,9 @@ void read_sweep_key(Spec& spec, const config::Entry& e, const At& at) {
   }
   if (e.key == "method") {
     const std::string method = text_of(raw, at);
-    for (const Method m : {Method::grid, Method::random, Method::halving})
+    for (const Method m : {Method::grid, Method::random, Method::halving, Method::population})
       if (name_of(m) == method) return void(spec.method = m);
-    at.refuse("is \"{}\"; known methods: grid, random, halving", base::one_line(method, 40));
+    at.refuse("is \"{}\"; known methods: grid, random, halving, population", base::one_line(method, 40));
   }
   at.refuse(
       "is not a key of [sweep]; known keys: run, folder, method, trials, ranks, seed, measure, goal, restarts, with, "
@@ -227,8 +227,22 @@ std::string_view name_of(Method method) {
       return "random";
     case Method::halving:
       return "halving";
+    case Method::population:
+      return "population";
   }
   return "";
+}
+
+// A run of a population changes its values while it trains.
+void require_changeable(const Spec& spec, std::string_view name) {
+  for (const Dimension& d : spec.search) {
+    const config::Resume resume = config::keys()[static_cast<size_t>(config::key_index(d.key))].resume;
+    if (resume != config::Resume::free && resume != config::Resume::kept)
+      throw UserError("sweep",
+                      "{}: {} cannot change during a run; a population searches keys that a resumed run may change, as "
+                      "train.learning_rate",
+                      name, d.key);
+  }
 }
 
 Spec read_spec(std::string_view text, std::string_view name) {
@@ -268,7 +282,11 @@ Spec read_spec(std::string_view text, std::string_view name) {
   if (spec.method != Method::grid && spec.trials == 0)
     throw UserError("sweep", "{}: method = \"{}\" needs trials, the number of runs", name, name_of(spec.method));
   if (spec.method == Method::grid && spec.trials != 0)
-    throw UserError("sweep", "{}: trials is for random and halving; a grid runs all combinations", name);
+    throw UserError("sweep", "{}: trials is for random, halving and population; a grid runs all combinations", name);
+  if (spec.method == Method::population) {
+    require_changeable(spec, name);
+    if (spec.trials < 2) throw UserError("sweep", "{}: a population needs trials = 2 or more", name);
+  }
   if (spec.trials > kMostRuns)
     throw UserError("sweep", "{}: trials = {}; at most {} are possible", name, spec.trials, kMostRuns);
   return spec;
@@ -278,7 +296,40 @@ std::vector<Values> candidates(const Spec& spec) {
   return spec.method == Method::grid ? grid(spec) : drawn(spec);
 }
 
+double uniform_of(const Spec& spec, int64_t trial, int64_t dimension) {
+  return uniform(spec.seed, trial, dimension);
+}
+
+Values perturbed(const Spec& spec, const Values& other, int64_t trial, int64_t round) {
+  constexpr double kLess = 0.8, kMore = 1.25;
+  Values values = other;
+  for (size_t i = 0; i < spec.search.size(); ++i) {
+    const Dimension& d = spec.search[i];
+    const bool up = uniform(spec.seed, trial, (round + 1) * 1000 + static_cast<int64_t>(i)) >= 0.5;
+    std::string& value = values[i].second;
+    if (!d.is_range()) {
+      const auto at = std::ranges::find(d.values, value) - d.values.begin();
+      const auto next = std::clamp<std::ptrdiff_t>(at + (up ? 1 : -1), 0, std::ssize(d.values) - 1);
+      value = d.values[static_cast<size_t>(next)];
+      continue;
+    }
+    const double before = std::stod(value);
+    double after = before * (up ? kMore : kLess);
+    if (d.whole && std::llround(after) == std::llround(before)) after = before + (up ? 1 : -1);
+    if (d.step > 0) after = d.from + d.step * std::round((after - d.from) / d.step);
+    value = shown(d, std::clamp(after, d.from, d.to));
+  }
+  return values;
+}
+
 std::vector<int64_t> rungs(const Spec& spec, int64_t steps) {
+  if (spec.method == Method::population) {
+    const int64_t each = spec.first_steps > 0 ? spec.first_steps : std::max<int64_t>(1, steps / 10);
+    std::vector<int64_t> all;
+    for (int64_t step = each; step < steps; step += each) all.push_back(step);
+    all.push_back(steps);
+    return all;
+  }
   if (spec.method != Method::halving) return {steps};
   const int64_t first = spec.first_steps > 0 ? spec.first_steps : std::max<int64_t>(1, steps / (spec.eta * spec.eta));
   std::vector<int64_t> all;

@@ -10,7 +10,8 @@
 
 namespace kintsugi::sweep {
 
-enum class Method { grid, random, halving };
+// population: population-based training (Jaderberg et al. 2017).
+enum class Method { grid, random, halving, population };
 std::string_view name_of(Method method);
 
 // A key that varies: either a list of values or a range.
@@ -29,7 +30,7 @@ struct Spec {
   std::string run = "run.toml";
   std::string folder;
   Method method = Method::grid;
-  int64_t trials = 0;  // of random and halving
+  int64_t trials = 0;  // of all but grid
   int64_t ranks = 0;   // of the allocation; 0: those available to the process
   int64_t seed = 0;
   std::string measure;      // of metrics.jsonl; "": validation_loss, or loss if there is none
@@ -37,7 +38,8 @@ struct Spec {
   int64_t restarts = 3;     // per run, after failures that may not recur
   std::string with;         // command that starts the ranks of a run; substitutes {ranks}
   int64_t eta = 3;          // halving: keep one of this many runs
-  int64_t first_steps = 0;  // halving: steps of the first rung; 0: a ninth of train.steps
+  int64_t first_steps = 0;  // halving: steps of the first rung; 0: a ninth of train.steps. Population: steps between
+                            // exchanges; 0: a tenth
   std::vector<std::pair<std::string, std::string>> set;  // common to all runs
   std::vector<Dimension> search;                         // in file order
 };
@@ -54,8 +56,17 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 // Throws UserError if a grid has a range without a step, or for more than 100,000 runs.
 std::vector<Values> candidates(const Spec& spec);
 
+// The values of a run of a population that takes over the weights of another: those of the other, each range times 0.8
+// or 1.25 (integers change by at least 1), each list moved by one value, within their ends. Depends on seed, trial and
+// round.
+Values perturbed(const Spec& spec, const Values& other, int64_t trial, int64_t round);
+
+// Uniform in [0, 1), from the seed and three numbers.
+double uniform_of(const Spec& spec, int64_t trial, int64_t dimension);
+
 // Successive halving (Jamieson and Talwalkar 2016, section 3): the ascending steps to which each rung trains its runs;
-// the last is `steps`. The best 1 / eta of rung k - 1, at least one, continue in rung k.
+// the last is `steps`. The best 1 / eta of rung k - 1, at least one, continue in rung k. Of a population: equal steps
+// between exchanges.
 std::vector<int64_t> rungs(const Spec& spec, int64_t steps);
 
 }  // namespace kintsugi::sweep

@@ -97,11 +97,17 @@ TEST(SweepSpec, Errors) {
       "[sweep] sweep.toml:7: model.layers has an unknown part \"begin\"; a range is {from = A, to = B}, with step "
       "= S or scale = \"log\"");
   EXPECT_EQ(error_of("model.layers = [1]", "method = \"bayes\""),
-            "[sweep] sweep.toml:3: sweep.method is \"bayes\"; known methods: grid, random, halving");
+            "[sweep] sweep.toml:3: sweep.method is \"bayes\"; known methods: grid, random, halving, population");
   EXPECT_EQ(error_of("model.layers = [1]", "method = \"random\""),
             "[sweep] sweep.toml: method = \"random\" needs trials, the number of runs");
   EXPECT_EQ(error_of("model.layers = [1]", "trials = 3"),
-            "[sweep] sweep.toml: trials is for random and halving; a grid runs all combinations");
+            "[sweep] sweep.toml: trials is for random, halving and population; a grid runs all combinations");
+  EXPECT_EQ(
+      error_of("model.layers = [1, 2]", "method = \"population\"\ntrials = 4"),
+      "[sweep] sweep.toml: model.layers cannot change during a run; a population searches keys that a resumed run "
+      "may change, as train.learning_rate");
+  EXPECT_EQ(error_of("train.learning_rate = [1]", "method = \"population\"\ntrials = 1"),
+            "[sweep] sweep.toml: a population needs trials = 2 or more");
   EXPECT_EQ(error_of("model.layers = [1]", "", "model.layers = 2"),
             "[sweep] sweep.toml:7: model.layers is given twice");
   EXPECT_EQ(error_of("train.folder = [\"a\"]"),

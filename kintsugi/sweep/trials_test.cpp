@@ -123,5 +123,61 @@ TEST(SweepPage, TableAndPicture) {
   EXPECT_NE(sweep_page(spec, sweep, none).find("run_001"), std::string::npos);
 }
 
+Spec population() {
+  Spec spec;
+  spec.method = Method::population;
+  spec.search = {{.key = "train.learning_rate", .from = 1e-5, .to = 1e-1, .log = true},
+                 {.key = "checkpoint.keep", .values = {"1", "2", "3"}}};
+  return spec;
+}
+
+TEST(SweepTrials, APopulationTakesOverFromTheBest) {
+  const Spec spec = population();
+  Sweep sweep;
+  sweep.measure = "loss";
+  sweep.population = true;
+  sweep.rungs = {10, 20, 30};
+  for (int t = 0; t < 8; ++t)
+    sweep.trials.push_back({.values = {{"train.learning_rate", "0.01"}, {"checkpoint.keep", "2"}}});
+  EXPECT_EQ(work(sweep).size(), 8u);
+  for (int t = 0; t < 8; ++t) sweep.trials[static_cast<size_t>(t)].results.push_back(t);
+  EXPECT_TRUE(work(sweep).empty());  // before the exchange
+  ASSERT_TRUE(exchange_is_due(sweep));
+  const auto exchanges = exchange(spec, sweep);
+  ASSERT_EQ(exchanges.size(), 2u);
+  for (const Exchange& e : exchanges) {
+    EXPECT_GE(e.trial, 6);
+    EXPECT_LE(e.parent, 1);
+    EXPECT_TRUE(e.values[0].second == "0.008" || e.values[0].second == "0.0125") << e.values[0].second;
+    EXPECT_TRUE(e.values[1].second == "1" || e.values[1].second == "3") << e.values[1].second;
+  }
+  apply(exchanges, sweep);
+  EXPECT_FALSE(exchange_is_due(sweep));
+  EXPECT_EQ(work(sweep).size(), 8u);
+  EXPECT_EQ(work(sweep)[0].until, 20);
+
+  const fs::path folder = fs::path(testing::TempDir()) / "sweep_population_test";
+  fs::create_directories(folder);
+  write_sweep(folder, sweep);
+  Sweep now = sweep;
+  now.exchanges = 0;
+  for (Trial& t : now.trials) t = {.values = {{"train.learning_rate", "0.01"}, {"checkpoint.keep", "2"}}};
+  const auto read = read_sweep(folder, now);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->exchanges, 1u);
+  EXPECT_EQ(read->trials[7].values, sweep.trials[7].values);
+  EXPECT_EQ(read->trials[7].parents, sweep.trials[7].parents);
+  EXPECT_EQ(work(*read), work(sweep));
+  fs::remove_all(folder);
+}
+
+TEST(SweepTrials, PerturbedValuesStayWithinTheirEnds) {
+  const Spec spec = population();
+  for (int64_t trial = 0; trial < 20; ++trial) {
+    EXPECT_LE(std::stod(perturbed(spec, {{"a", "0.1"}, {"b", "3"}}, trial, 0)[0].second), 0.1);
+    EXPECT_GE(std::stod(perturbed(spec, {{"a", "1e-05"}, {"b", "1"}}, trial, 0)[0].second), 1e-5);
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::sweep::trials_test
