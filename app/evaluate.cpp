@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "app/ensemble.h"
 #include "app/evaluate_ids.h"
 #include "app/evaluate_tasks.h"
 #include "app/model_options.h"
@@ -33,6 +34,7 @@ struct EvaluateOptions {
   std::string task, shots_data;
   int64_t shots = 0;
   bool begin = false, allow_not_finite = false;
+  std::vector<std::string> with;  // further members of an ensemble
 };
 
 struct Source {
@@ -224,6 +226,41 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   if (model.leads()) print(model, sources.list, losses);
 }
 
+// The loss of the mean of the members' probabilities.
+void evaluate_ensemble(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
+                       Progress& progress) {
+  Ensemble ensemble(o.model->model, o.with, layout, world, o.model->dtype);
+  const evaluate::CheckpointModel& model = ensemble.first();
+  if (config::objective(model.settings().model) != config::Objective::next)
+    throw base::UserError("evaluate", "--with needs models that predict the next token");
+  const Sources sources = open_sources(o, model);
+  progress.tell("loading the weights");
+  ensemble.load(sources.sequence);
+  EnsembleLoss all;
+  int64_t before = 0;
+  for (const Source& source : sources.list) {
+    const EnsembleLoss loss = ensemble_loss(ensemble, *source.sampler, source.samples, [&](int64_t done) {
+      progress.count(before + done, sources.samples, "samples");
+    });
+    all.sum += loss.sum;
+    all.divergence += loss.divergence;
+    all.count += loss.count;
+    all.agree += loss.agree;
+    before += source.samples;
+  }
+  progress.finish();
+  const auto count = static_cast<double>(std::max<int64_t>(1, all.count));
+  const double loss = all.sum / count;
+  write_out("ensemble   {} models: {}", ensemble.size(), model.folder());
+  for (const std::string& path : o.with) write_out(", {}", path);
+  write_out("\ndata       {}, {}\nloss       {}\nperplexity {}\n",
+            sources.list.size() == 1 ? sources.list[0].path : fmt::format("{} domains", sources.list.size()),
+            base::counted(all.count, "token"), base::format_loss(loss, 6), base::format_fixed(std::exp(loss), 4));
+  write_out("disagree   {} nats per token, {}% of tokens with different most likely ones\n",
+            base::format_loss(all.divergence / count, 6),
+            base::format_fixed(100 * (1 - static_cast<double>(all.agree) / count), 2));
+}
+
 }  // namespace
 
 void add_evaluate(Command& kintsugi) {
@@ -234,6 +271,8 @@ void add_evaluate(Command& kintsugi) {
   verb.text("--data", o->data,
             "A token file; default: the run's validation split. With --task: the task's file or folder");
   verb.text("--labels", o->labels, "CSV file with the labels of the documents, for classification and regression");
+  verb.texts("--with", o->with,
+             "A further model of an ensemble, whose probabilities are averaged with the first's (repeatable)");
   verb.integer("--sequence", o->sequence, range_of("train.sequence"), "Tokens per sample; default: that of training");
   verb.integer("--batch", o->batch, range_of("train.global_batch"), "Batch size, over all ranks").show_default();
   verb.text("--ids", o->given.ids, "A text file of token ids, one sample per line, instead of a token file");
@@ -249,6 +288,8 @@ void add_evaluate(Command& kintsugi) {
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
+    if (!o->with.empty() && (!o->given.ids.empty() || !o->task.empty()))
+      throw base::UserError("evaluate", "--with evaluates token files, without --ids and --task");
     if (!o->given.ids.empty() && !o->task.empty())
       throw base::UserError("evaluate", "--ids and --task exclude each other");
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
@@ -268,7 +309,10 @@ void add_evaluate(Command& kintsugi) {
     Progress progress("evaluating");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},
-        [&](const config::Parallel& layout, comm::World& world) { evaluate_on_rank(*o, layout, world, progress); });
+        [&](const config::Parallel& layout, comm::World& world) {
+          o->with.empty() ? evaluate_on_rank(*o, layout, world, progress)
+                          : evaluate_ensemble(*o, layout, world, progress);
+        });
   });
 }
 

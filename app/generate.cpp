@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/ensemble.h"
 #include "app/model_options.h"
 #include "app/prompts.h"
 #include "app/standard_streams.h"
@@ -31,7 +32,7 @@ namespace {
 struct GenerateOptions {
   std::shared_ptr<ModelOptions> model;
   PromptOptions prompts;
-  std::vector<std::string> stops, biases;
+  std::vector<std::string> stops, biases, with;
   int64_t length = 200, copies = 1;
   int64_t context = 0;  // positions that are kept; 0: as many as the model has
   evaluate::SampleOptions sample;
@@ -236,6 +237,39 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   if (written) written->finish();
 }
 
+// One text after the other, each token drawn from the mean of the members' probabilities.
+void generate_by_ensemble(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
+                          Progress& progress) {
+  Ensemble ensemble(o.model->model, o.with, layout, world, o.model->dtype);
+  const evaluate::CheckpointModel& model = ensemble.first();
+  std::vector<Prompt> prompts;
+  for (const Prompt& prompt : read_prompts(o.prompts, model)) prompts.insert(prompts.end(), o.copies, prompt);
+  evaluate::SampleOptions sample = o.sample;
+  sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
+  for (const std::string& bias : o.biases) sample.logit_bias.push_back(parse_bias(bias, sample.vocab));
+  size_t longest = 0;
+  for (const Prompt& prompt : prompts) longest = std::max(longest, prompt.ids.size());
+  progress.tell("loading the weights");
+  ensemble.load(static_cast<int64_t>(longest) + o.length);
+  progress.finish();
+  AllWritten written(o, prompts, *model.tokenizer());
+  StopSignals::at_once = false;
+  for (size_t text = 0; text < prompts.size() && o.length > 0; ++text) {
+    std::vector<int32_t> ids = prompts[text].ids;
+    Mixed mixed = ensemble.read(ids);
+    while (StopSignals::count == 0) {
+      const evaluate::Logits logits = {mixed.log_probabilities.data(), std::ssize(mixed.log_probabilities),
+                                       tensor::DType::f32};
+      const int32_t id = evaluate::sample_next(logits, sample, ids, prompts[text].ids.size(), text);
+      evaluate::require_finite(id, ids.size());
+      ids.push_back(id);
+      if (!written.add(text, id)) break;
+      mixed = ensemble.feed(id);
+    }
+  }
+  written.finish();
+}
+
 void run(const GenerateOptions& o) {
   check_prompt_options(o.prompts);
   const StopSignals signals;
@@ -244,7 +278,10 @@ void run(const GenerateOptions& o) {
   on_ranks(
       "generate", *o.model,
       [](const config::Parallel& layout) { evaluate::require_whole_samples(plan::plan_from(layout), layout); },
-      [&](const config::Parallel& layout, comm::World& world) { generate_on_rank(o, layout, world, progress); });
+      [&](const config::Parallel& layout, comm::World& world) {
+        o.with.empty() ? generate_on_rank(o, layout, world, progress)
+                       : generate_by_ensemble(o, layout, world, progress);
+      });
 }
 
 }  // namespace
@@ -255,6 +292,8 @@ void add_generate(Command& kintsugi) {
   const auto o = std::make_shared<GenerateOptions>();
   o->model = add_model_options(verb);
   add_prompt_options(verb, o->prompts);
+  verb.texts("--with", o->with,
+             "A further model of an ensemble, whose probabilities are averaged with the first's (repeatable)");
   verb.integer("--length", o->length, {0, kMost}, "Maximum number of tokens per text").show_default();
   verb.integer("--context", o->context, {1, kMost}, "Context length in tokens; default: the model's");
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
