@@ -11,6 +11,20 @@
 
 namespace kintsugi::checkpoint {
 
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+}  // namespace
+
+BackgroundSave::BackgroundSave(const run::Executor& executor, std::filesystem::path local)
+    : executor_(executor), local_(std::move(local)) {
+  base::require(executor.on_device() || !local_.empty(), "checkpoint", "a save in the background needs a copy");
+  if (executor.on_device()) snapshot_.emplace(executor);
+}
+
 BackgroundSave::~BackgroundSave() {
   wait();
 }
@@ -19,11 +33,13 @@ void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path&
                            const Contents& contents) {
   base::require(!under_way(), "checkpoint", "a save starts while another is in progress");
   require_ranks(executor_, all);
+  const auto began = std::chrono::steady_clock::now();
   const auto begins = [&] {
     writer_.emplace(run_folder, step, all.rank(), all.size());
+    if (!snapshot_) return add_states(*writer_, executor_);
     add_states(*writer_, executor_.program(), executor_.rank(),
                [this](program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink) {
-                 sink({snapshot_.data(state, begin), static_cast<size_t>(bytes)});
+                 sink({snapshot_->data(state, begin), static_cast<size_t>(bytes)});
                });
   };
   error_ = nullptr;
@@ -32,10 +48,11 @@ void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path&
   try {
     comm::together(all, [&] {
       if (all.rank() == 0) begins();
-      snapshot_.take();
+      if (snapshot_) snapshot_->take();
     });
     comm::together(all, [&] {
       if (all.rank() != 0) begins();
+      if (!snapshot_) writer_->stage(local_);
       written_ = false;
       thread_ = base::start_thread([this] { write(); });
     });
@@ -44,14 +61,17 @@ void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path&
     writer_.reset();
     throw;
   }
+  stage_seconds_ = seconds_since(began);
 }
 
 void BackgroundSave::write() {
+  const auto began = std::chrono::steady_clock::now();
   try {
-    writer_->write();
+    snapshot_ ? writer_->write() : writer_->drain();
   } catch (...) {
     error_ = std::current_exception();
   }
+  drain_seconds_ = seconds_since(began);
   written_ = true;
 }
 

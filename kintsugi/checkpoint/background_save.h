@@ -1,6 +1,6 @@
-// Asynchronous saving, collective over the ranks: begin() copies the states of a rank to the host and starts a thread
-// that writes them; finish() joins the thread and publishes the checkpoint. Until then no new checkpoint is visible,
-// and the earlier ones are unchanged.
+// Asynchronous saving, collective over the ranks: begin() copies the states of a rank, to memory of the host or to a
+// file on its node, and starts a thread that writes them to the run's folder; finish() joins the thread and publishes
+// the checkpoint. Until then no new checkpoint is visible, and the earlier ones are unchanged.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,9 @@ namespace kintsugi::checkpoint {
 
 class BackgroundSave {
  public:
-  // Allocates the snapshot. Throws UserError if the host cannot provide the memory.
-  explicit BackgroundSave(const run::Executor& executor) : executor_(executor), snapshot_(executor) {}
+  // On a device, allocates the snapshot; else `local` is the folder on the node that is written first. Throws UserError
+  // if the host cannot provide the memory.
+  explicit BackgroundSave(const run::Executor& executor, std::filesystem::path local = {});
   ~BackgroundSave();  // joins the thread; an unfinished save leaves no checkpoint
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
@@ -28,6 +29,9 @@ class BackgroundSave {
   bool under_way() const { return writer_.has_value(); }  // the same on all ranks, until finish_alone()
   // Whether this rank has finished writing or has failed.
   bool written() const { return written_; }
+  // Of the last save: how long begin() and the thread took.
+  double stage_seconds() const { return stage_seconds_; }
+  double drain_seconds() const { return drain_seconds_; }
   // Collective; returns the checkpoint's folder. Throws SharedErrors as save_states() does, after which no save is in
   // progress; throws another error if a rank does not call, after which only finish_alone() may be called.
   std::filesystem::path finish(comm::Communicator& all);
@@ -40,13 +44,15 @@ class BackgroundSave {
   void wait();
 
   const run::Executor& executor_;
-  Snapshot snapshot_;
+  const std::filesystem::path local_;
+  std::optional<Snapshot> snapshot_;  // on a device
   std::optional<CheckpointWriter> writer_;
   Contents contents_;
   std::filesystem::path place_;
   std::thread thread_;
   std::atomic<bool> written_ = true;
   std::exception_ptr error_;  // thrown by the thread
+  double stage_seconds_ = 0, drain_seconds_ = 0;
 };
 
 }  // namespace kintsugi::checkpoint

@@ -24,5 +24,7 @@ using StateBytes = std::function<void(program::BufferId state, int64_t begin, in
 
 // Adds the rank's pieces; `read` is called when they are written.
 void add_states(CheckpointWriter& writer, const program::Program& p, int rank, const StateBytes& read);
+// The pieces of an executor's rank, read from it when they are written.
+void add_states(CheckpointWriter& writer, const run::Executor& executor);
 
 }  // namespace kintsugi::checkpoint

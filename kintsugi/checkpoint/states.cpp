@@ -22,17 +22,7 @@ using program::StateInfo;
 constexpr int64_t kRead = int64_t{4} << 20;  // bytes buffered during the transfer
 
 void write(CheckpointWriter& writer, const run::Executor& executor) {
-  std::vector<std::byte> block;
-  add_states(writer, executor.program(), executor.rank(),
-             [&](program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink) {
-               if (executor.on_host(state))
-                 return sink({executor.state_view(state).data + begin, static_cast<size_t>(bytes)});
-               for (const int64_t end = begin + bytes; begin < end; begin += kRead) {
-                 block.resize(static_cast<size_t>(std::min(kRead, end - begin)));
-                 run::read_state(executor, state, begin, block);
-                 sink(block);
-               }
-             });
+  add_states(writer, executor);
   writer.write();
 }
 
@@ -106,6 +96,20 @@ void read_all(run::Executor& executor, const TensorSource& source, const std::ve
 }
 
 }  // namespace
+
+void add_states(CheckpointWriter& writer, const run::Executor& executor) {
+  add_states(writer, executor.program(), executor.rank(),
+             [&executor](program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink) {
+               if (executor.on_host(state))
+                 return sink({executor.state_view(state).data + begin, static_cast<size_t>(bytes)});
+               std::vector<std::byte> block;
+               for (const int64_t end = begin + bytes; begin < end; begin += kRead) {
+                 block.resize(static_cast<size_t>(std::min(kRead, end - begin)));
+                 run::read_state(executor, state, begin, block);
+                 sink(block);
+               }
+             });
+}
 
 std::filesystem::path save_states(const run::Executor& executor, comm::Communicator& all,
                                   const std::filesystem::path& run_folder, int64_t step, const Contents& contents) {

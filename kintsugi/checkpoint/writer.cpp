@@ -8,6 +8,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
+#include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/safetensors.h"
@@ -62,6 +63,7 @@ CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, 
 }
 
 CheckpointWriter::~CheckpointWriter() {
+  if (!staged_.empty()) base::remove_if_possible(staged_);
   if (finished_ || rank_ != 0) return;
   base::remove_if_possible(folder_);  // if it fails, the next save retries
 }
@@ -101,12 +103,33 @@ std::string CheckpointWriter::free_key(const std::string& name) {
 
 void CheckpointWriter::write(base::Writing way) {
   saving(index_.step, [&] {
-    write_file(way);
+    write_file(folder_ / rank_file(rank_), way);
     base::write_file_atomically(part_list(folder_, rank_), print_index(index_));
   });
 }
 
-void CheckpointWriter::write_file(base::Writing way) {
+void CheckpointWriter::stage(const fs::path& local) {
+  saving(index_.step, [&] {
+    base::make_folders(local);
+    const std::string run = fs::absolute(run_folder_).lexically_normal().string();
+    staged_ = local / fmt::format("kintsugi_{}_{}", checksum_text(checksum_of(run)), rank_file(rank_));
+    write_file(staged_, base::Writing::through_cache);
+  });
+}
+
+void CheckpointWriter::drain() {
+  saving(index_.step, [&] {
+    const base::ReadOnlyFile from(staged_);
+    base::FileWriter to(folder_ / rank_file(rank_));
+    base::for_each_block(from, [&](std::span<const std::byte> block) { to.write(block); });
+    to.close();
+    base::write_file_atomically(part_list(folder_, rank_), print_index(index_));
+    base::remove_if_possible(staged_);
+    staged_.clear();
+  });
+}
+
+void CheckpointWriter::write_file(const fs::path& path, base::Writing way) {
   std::vector<SafetensorsTensor> tensors;
   for (const Added& added : added_) {
     const StoredTensor& tensor = index_.tensors.at(added.name);
@@ -115,8 +138,7 @@ void CheckpointWriter::write_file(base::Writing way) {
     tensors.push_back(
         {piece.key, tensor.type.dtype, whole ? piece.part.box.size : std::vector{piece.part.flat.size()}});
   }
-  SafetensorsWriter file(folder_ / rank_file(rank_), tensors,
-                         {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}}, way);
+  SafetensorsWriter file(path, tensors, {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}}, way);
   for (size_t i = 0; i < added_.size(); ++i) {
     Checksum checksum;
     uint64_t bytes = 0;

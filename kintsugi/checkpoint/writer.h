@@ -62,6 +62,12 @@ class CheckpointWriter {
   // Writes and syncs this rank's file; through the page cache by default, which needs no thread and little memory.
   void write(base::Writing way = base::Writing::through_cache);
 
+  // The same in two parts: stage() writes this rank's file to a folder on its node, after which the bytes of the pieces
+  // may change; drain() copies it to the checkpoint, syncs, and removes it. The staged file has a name of the run and
+  // the rank, so that a save that was killed leaves at most one.
+  void stage(const std::filesystem::path& local);
+  void drain();
+
   // For rank 0, while the others may still be writing.
   bool all_have_written() const;
   // Joins what all ranks have written and renames it into place, replacing an existing checkpoint of this step; returns
@@ -76,11 +82,12 @@ class CheckpointWriter {
   };
 
   std::string free_key(const std::string& name);
-  void write_file(base::Writing way);
+  void write_file(const std::filesystem::path& path, base::Writing way);
   void join(const Contents& contents);
 
   std::filesystem::path run_folder_;
   std::filesystem::path folder_;  // temporary
+  std::filesystem::path staged_;  // this rank's file; empty: none
   int rank_;
   int ranks_;
   Index index_;  // of this rank's pieces

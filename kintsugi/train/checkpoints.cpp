@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -212,8 +213,9 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
 }
 
 Saver::Saver(Rank& rank) : rank_(rank) {
-  if (!rank.executor->on_device()) return;
-  const auto failure = comm::failure_of(*rank.all, [&] { save_.emplace(*rank.executor); });
+  const std::string& local = rank.settings().checkpoint.local;
+  if (!rank.executor->on_device() && local.empty()) return;
+  const auto failure = comm::failure_of(*rank.all, [&] { save_.emplace(*rank.executor, local); });
   if (!failure) return;
   save_.reset();
   if (rank.leads()) spdlog::warn("{}: the run waits for each checkpoint until it is written", *failure);
@@ -230,11 +232,15 @@ void Saver::save(std::optional<double> best, Progress& progress) {
   if (best) best_ = {.step = progress.step, .validation_loss = *best};
   if (best) progress.best_validation_loss = best;
   if (save_) return save_->begin(*rank_.all, rank_.folder(), progress.step, contents);
+  const auto began = std::chrono::steady_clock::now();
   this->saved(checkpoint::save_states(*rank_.executor, *rank_.all, rank_.folder(), progress.step, contents), progress);
+  times_ = {.stage = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
 void Saver::finish(Progress& progress) {
-  if (under_way()) saved(save_->finish(*rank_.all), progress);
+  if (!under_way()) return;
+  saved(save_->finish(*rank_.all), progress);
+  times_ = {.stage = save_->stage_seconds(), .drain = save_->drain_seconds()};
 }
 
 void Saver::finish_alone(Progress& progress) noexcept {

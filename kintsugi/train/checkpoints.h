@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "kintsugi/checkpoint/background_save.h"
 #include "kintsugi/checkpoint/folder.h"
@@ -27,9 +28,16 @@ struct Progress {
 // Collective.
 Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note);
 
+// Duration of a save on this rank, in seconds.
+struct SaveTimes {
+  double stage = 0;  // the run waited
+  double drain = 0;  // then written in the background; 0: nothing was
+};
+
 // Saves the states of a rank. On a device, a save copies them to pinned host memory and is written while the run
-// continues; otherwise, or with a warning if the host lacks the memory, the run waits. Functions are collective unless
-// stated otherwise.
+// continues; with checkpoint.local they are written there, and copied to the run's folder while it continues;
+// otherwise, or with a warning if the host lacks the memory, the run waits. Functions are collective unless stated
+// otherwise.
 class Saver {
  public:
   explicit Saver(Rank& rank);
@@ -45,6 +53,8 @@ class Saver {
   void finish(Progress& progress);
   // Not collective, at the end of a run with an error: finishes as far as possible.
   void finish_alone(Progress& progress) noexcept;
+  // Not collective: the times of the save that was completed last, once.
+  std::optional<SaveTimes> take_times() { return std::exchange(times_, std::nullopt); }
 
  private:
   void saved(std::filesystem::path checkpoint, Progress& progress);
@@ -52,6 +62,7 @@ class Saver {
   Rank& rank_;
   std::optional<checkpoint::BackgroundSave> save_;
   std::optional<checkpoint::Best> best_;  // of the save in progress
+  std::optional<SaveTimes> times_;
 };
 
 // Records that the existing checkpoint of `progress.step` is the best so far.

@@ -25,6 +25,7 @@
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/planned_step.h"
+#include "kintsugi/train/replicas.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/step_traces.h"
 #include "kintsugi/train/worlds.h"
@@ -429,7 +430,7 @@ void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd
 bool is_due(const config::Settings& s, int64_t step) {
   return every_so_often(s.train.evaluate_every, step) || every_so_often(s.train.sample_every, step) ||
          (!s.evaluate.tasks.empty() && every_so_often(s.evaluate.tasks_every, step)) ||
-         every_so_often(s.checkpoint.every, step);
+         every_so_often(s.checkpoint.every, step) || every_so_often(s.parallel.check_replicas_every, step);
 }
 
 // Steps that have begun, and reporting of those that have ended. On a device the scalars of a step are read after the
@@ -459,7 +460,11 @@ class Steps {
     tell_of_ended();
     return newest;
   }
-  void tell_of(const Metrics& m) {
+  void tell_of(Metrics m) {
+    if (const auto times = saver_.take_times()) {
+      m.stage_seconds = times->stage;
+      m.drain_seconds = times->drain;
+    }
     tell(options_, m, rank_.settings().train.steps);
     if (const auto line = planned_.add(m.seconds); line && options_.observer) options_.observer->note(*line);
   }
@@ -508,6 +513,9 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   Inputs inputs = open_inputs(rank, progress.step);
   StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
   Steps steps(rank, inputs, saver, options);
+  std::optional<ReplicaChecks> replicas;
+  if (s.parallel.check_replicas_every > 0 && rank.world.size() > 1)
+    replicas.emplace(*rank.executor, rank.world, *rank.all);
   LoopEnd end;
   if (progress.interrupted) make_up(rank, options, progress, end);
   if (progress.step > 0 && end.stop == Stop::none && stops_here(options, progress.step)) end.stop = Stop::step;
@@ -534,8 +542,11 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
     if (m.validation_loss) end.validation_loss = m.validation_loss;
     steps.tell_of(m);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
-    if (last || decision.stop != Stop::none || decision.save || best ||
-        every_so_often(s.checkpoint.every, progress.step)) {
+    const bool saves = last || decision.stop != Stop::none || decision.save || best ||
+                       every_so_often(s.checkpoint.every, progress.step);
+    if (replicas && (saves || every_so_often(s.parallel.check_replicas_every, progress.step)))
+      replicas->compare(progress.step);
+    if (saves) {
       tell_begin(options, fmt::format("saving step {}", progress.step));
       saver.save(best ? m.validation_loss : std::nullopt, progress);
       times.saved = Clock::now();

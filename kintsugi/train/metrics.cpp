@@ -37,6 +37,8 @@ std::string to_json(const Metrics& m) {
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
     line.key("memory_bytes").value(m.memory_bytes).key("seconds").value(m.seconds);
+    if (m.stage_seconds) line.key("stage_seconds").value(*m.stage_seconds);
+    if (m.drain_seconds) line.key("drain_seconds").value(*m.drain_seconds);
     if (m.planned_seconds) line.key("planned_seconds").value(*m.planned_seconds);
     if (m.scaling) line.key("loss_scale").value(m.scaling->scale).key("skipped_steps").value(m.scaling->skipped);
     if (m.samples.empty()) return;
@@ -65,6 +67,8 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
       scalars.push_back({fmt::format("experts/tokens_{}", e), m.experts->tokens[e]});
   }
   if (m.planned_seconds) scalars.push_back({"speed/planned_seconds", *m.planned_seconds});
+  if (m.stage_seconds) scalars.push_back({"checkpoint/stage_seconds", *m.stage_seconds});
+  if (m.drain_seconds) scalars.push_back({"checkpoint/drain_seconds", *m.drain_seconds});
   if (m.scaling) {
     scalars.push_back({"train/loss_scale", m.scaling->scale});
     scalars.push_back({"train/skipped_steps", static_cast<double>(m.scaling->skipped)});

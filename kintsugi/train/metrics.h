@@ -81,10 +81,13 @@ struct Metrics {
   bool unlabelled = false;   // no token or sample of the step has a label: loss 0, no update
   int64_t tokens = 0;        // since the run began
   double tokens_per_second = 0;
-  double flops_per_second = 0;            // of the program's operations
-  double peak_share = 0;                  // relative to the measured matmul peak of the threads in use, in train.dtype
-  int64_t memory_bytes = 0;               // allocated by the run for its program
-  double seconds = 0;                     // of the step
+  double flops_per_second = 0;  // of the program's operations
+  double peak_share = 0;        // relative to the measured matmul peak of the threads in use, in train.dtype
+  int64_t memory_bytes = 0;     // allocated by the run for its program
+  double seconds = 0;           // of the step
+  // Of the checkpoint completed since the previous step: time that the run waited for it, and that it was then written
+  // in the background.
+  std::optional<double> stage_seconds = {}, drain_seconds = {};
   std::optional<double> planned_seconds;  // predicted by simulation on [parallel] cluster
   std::optional<Scaling> scaling = {};
   std::vector<TaskScore> tasks = {};      // evaluated after the step, if any

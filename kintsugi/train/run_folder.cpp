@@ -1,6 +1,7 @@
 #include "kintsugi/train/run_folder.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "kintsugi/base/error.h"
@@ -38,7 +39,12 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
       path_ / ".lock",
       fmt::format("another process trains in \"{}\"; wait for it, or set another train.folder", path_.string()));
   if (resume) {
-    resolved = config::resume_with(config::load_saved(config, models::catalog()), std::move(resolved));
+    const config::Resolved saved = config::load_saved(config, models::catalog());
+    resolved = config::resume_with(saved, std::move(resolved));
+    const double before = saved.settings.train.learning_rate, now = resolved.settings.train.learning_rate;
+    if (before != now)
+      spdlog::warn("train.learning_rate was {} and is {} from here on: the schedule is not that of one run", before,
+                   now);
   } else if (std::filesystem::exists(metrics()) || !checkpoint::list(path_).empty()) {
     throw base::UserError("train", "\"{}\" already holds a run; continue it with --resume, or set another train.folder",
                           path_.string());

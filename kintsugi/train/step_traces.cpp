@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 
@@ -12,10 +14,19 @@ constexpr int64_t kFirst = 2;  // warm-up steps
 constexpr std::chrono::seconds kSoon{5},
     kEvery{60};  // after the first measurement, which includes one-time costs; then
 
+// Of a step, without the time in which the rank waited for others.
+double busy_seconds(const StepProfiler& profiler) {
+  int64_t waited = 0;
+  const profile::StepTimes& times = profiler.times();
+  for (size_t i = 0; i < profiler.waits().size(); ++i)
+    if (profiler.waits()[i].waited_for >= 0) waited += profiler.waits()[i].until - times.instructions[i].begin;
+  return 1e-9 * static_cast<double>(std::max<int64_t>(0, times.whole.length() - waited));
+}
+
 }  // namespace
 
 StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer)
-    : rank_(rank), folder_(folder), observer_(observer) {}
+    : rank_(rank), folder_(folder), observer_(observer), stragglers_(rank) {}
 
 void StepTraces::before_step() {
   if (!next_ && steps_ != kFirst) return;
@@ -30,6 +41,9 @@ void StepTraces::after_step(int64_t steps_done) {
   profiler_->end();
   const std::string json = gather_profile(*rank_.all, profiler_->take(), steps_done, *clock_);
   if (folder_) write(json);
+  if (rank_.world.size() > 1)
+    if (const std::string line = stragglers_.compare(busy_seconds(*profiler_)); !line.empty() && observer_)
+      observer_->note(line);
   profiler_.reset();
   next_ = false;
   ++measured_;
@@ -46,7 +60,7 @@ void StepTraces::write(const std::string& json) const {
 }
 
 bool StepTraces::due() const {
-  return Clock::now() - last_ >= (measured_ == 1 ? kSoon : kEvery);
+  return Clock::now() - last_ >= (measured_ == 1 || stragglers_.suspects() ? kSoon : kEvery);
 }
 
 }  // namespace kintsugi::train

@@ -9,14 +9,15 @@
 #include "kintsugi/train/observer.h"
 #include "kintsugi/train/rank.h"
 #include "kintsugi/train/step_profiler.h"
+#include "kintsugi/train/stragglers.h"
 
 namespace kintsugi::train {
 
 // The file in a run's folder with the last measured step. Replaced atomically; only read for display.
 inline constexpr const char* kProfileFile = "profile.json";
 
-// Measures the third step after a start, one some seconds later, and then one per minute. Collective, for the same
-// steps.
+// Measures the third step after a start, one some seconds later, and then one per minute, and names stragglers.
+// Collective, for the same steps.
 class StepTraces {
  public:
   // `folder`, `observer`: on rank 0 only; null on the others. Reports a file that cannot be written to the observer.
@@ -36,6 +37,7 @@ class StepTraces {
   Rank& rank_;
   const std::filesystem::path* folder_;
   Observer* observer_;
+  Stragglers stragglers_;
   std::optional<ClockOffset> clock_;
   std::optional<StepProfiler> profiler_;  // of the step being measured
   bool next_ = false;
