@@ -71,6 +71,10 @@ template <auto M>
 Key checkpoint(Row row) {
   return key<&Settings::checkpoint, M>("checkpoint", std::move(row));
 }
+template <auto M>
+Key launch(Row row) {
+  return key<&Settings::launch, M>("launch", std::move(row));
+}
 
 template <auto M>
 Key evaluate(Row row) {
@@ -377,9 +381,9 @@ std::vector<Key> train_keys() {
                                      "grad_dtype main_grads_dtype grad_accum_dtype gradient_accumulation_dtype"}),
       train<&Train::optimizer>({"optimizer", Name{"an optimizer"}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>(
-          {"learning_rate", kPositive, fixed, "", "peak learning rate", "lr max_lr base_lr peak_lr"}),
+          {"learning_rate", kPositive, kept, "", "peak learning rate", "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>(
-          {"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate", "final learning rate", "min_lr"}),
+          {"min_learning_rate", kNotNegative, kept, "a tenth of learning_rate", "final learning rate", "min_lr"}),
       train<&Train::warmup_steps>(
           {"warmup_steps", Integer{0, kMany}, held, "a hundredth of steps, or of decay_steps if that is smaller",
            "steps of linear warm-up from 0", "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
@@ -603,6 +607,10 @@ std::vector<Key> other_parallel_keys() {
            "broadcast_buffers sync_module_states"}),
       parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "available cores / ranks",
                                     "threads of each rank", "num_threads omp_num_threads cores"}),
+      parallel<&Parallel::check_replicas_every>({"check_replicas_every", Integer{0, kMany}, free, "",
+                                                 "steps between comparisons of replicated states by checksum; they are "
+                                                 "also compared before each checkpoint; 0: never",
+                                                 "replica_check_interval"}),
   };
 }
 
@@ -626,6 +634,31 @@ std::vector<Key> checkpoint_keys() {
       checkpoint<&Checkpoint::keep>({"keep", Integer{1, 1'000'000}, free, "",
                                      "number of newest checkpoints to keep, besides the best",
                                      "save_total_limit keep_last"}),
+      checkpoint<&Checkpoint::local>(
+          {"local", Text{"a path"}, free, "",
+           "node-local folder: checkpoints are written there and copied to the run's folder in the background; empty: "
+           "none",
+           "local_checkpoint_dir staging_dir"}),
+  };
+}
+
+std::vector<Key> launch_keys() {
+  return {
+      launch<&Launch::max_restarts>({"max_restarts", Integer{0, 1'000'000}, free, "",
+                                     "maximum number of restarts, over all jobs of the run", "max_retries retries"}),
+      launch<&Launch::exclude_hours>({"exclude_hours", kNotNegative, free, "",
+                                      "hours for which a node that caused a failure is excluded; 0: until the job ends",
+                                      "quarantine_hours"}),
+      launch<&Launch::quiet_seconds>(
+          {"quiet_seconds", kPositive, free, "",
+           "seconds without a heartbeat after which a rank, a node or the launcher counts as lost",
+           "heartbeat_timeout watchdog_seconds"}),
+      launch<&Launch::check_seconds>({"check_seconds", kNotNegative, free, "",
+                                      "time limit of the node and link checks before the first step; 0: no checks",
+                                      "health_check_seconds"}),
+      launch<&Launch::shrink>({"shrink", Boolean{}, free, "",
+                               "continue with fewer ranks at the same global batch if too few nodes are left",
+                               "elastic"}),
   };
 }
 
@@ -647,7 +680,7 @@ std::vector<Key> evaluate_keys() {
 std::vector<Key> list() {
   std::vector<Key> all;
   for (const auto& section :
-       {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys, evaluate_keys})
+       {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys, launch_keys, evaluate_keys})
     for (Key& key : section()) all.push_back(std::move(key));
   return all;
 }
@@ -664,8 +697,8 @@ const std::vector<Key>& keys() {
 }
 
 const std::vector<std::string_view>& sections() {
-  static const std::vector<std::string_view> kSections = {"model",    "data",       "train",   "lora",
-                                                          "parallel", "checkpoint", "evaluate"};
+  static const std::vector<std::string_view> kSections = {"model",    "data",       "train",  "lora",
+                                                          "parallel", "checkpoint", "launch", "evaluate"};
   return kSections;
 }
 
@@ -675,6 +708,7 @@ std::string_view describe_section(std::string_view section) {
   if (section == "train") return "how it learns";
   if (section == "lora") return "low-rank adapters (LoRA), trained instead of the weights";
   if (section == "parallel") return "what it runs on";
+  if (section == "launch") return "how kintsugi launch supervises the run";
   if (section == "checkpoint") return "what is saved";
   return "evaluation tasks during training";
 }
