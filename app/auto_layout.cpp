@@ -49,7 +49,29 @@ std::vector<std::string> differences(const config::Settings& from, const config:
   return sets;
 }
 
+config::Settings layout_of(const config::Settings& given, const search::Candidate& candidate,
+                           const simulate::Cluster& cluster) {
+  config::Settings fastest = settings_of(given, candidate);
+  fastest.parallel.threads =
+      cluster.device.threads > 0 ? static_cast<int64_t>(cluster.device.threads) : given.parallel.threads;
+  return fastest;
+}
+
 }  // namespace
+
+std::optional<FoundLayout> fastest_layout(config::Resolved config, const simulate::Cluster& cluster,
+                                          const LayoutSearch& options) {
+  const config::Settings given = config.settings;
+  train::complete_from_data(config);
+  const search::Found found = search::search(config.settings, cluster,
+                                             {.space = {.devices = options.ranks},
+                                              .limit = limit_of_rank(config.settings, cluster),
+                                              .threads = static_cast<int>(base::usable_cores()),
+                                              .seconds = options.seconds});
+  if (found.best.empty()) return std::nullopt;
+  const search::Candidate& best = found.best.front().candidate;
+  return FoundLayout{differences(given, layout_of(given, best, cluster)), in_words(best)};
+}
 
 void add_fastest_layout(config::Resolved config, RunOptions& options) {
   if (config.settings.parallel.cluster.empty())
@@ -82,10 +104,8 @@ void add_fastest_layout(config::Resolved config, RunOptions& options) {
                           "prints lines to paste",
                           kMostSeconds, cluster.path);
   const search::Tried& best = found.best.front();
-  config::Settings fastest = settings_of(given, best.candidate);
-  fastest.parallel.threads =
-      cluster.device.threads > 0 ? static_cast<int64_t>(cluster.device.threads) : given.parallel.threads;
-  for (std::string& set : differences(given, fastest)) options.sets.push_back(std::move(set));
+  for (std::string& set : differences(given, layout_of(given, best.candidate, cluster)))
+    options.sets.push_back(std::move(set));
   if (!several || launched->rank == 0)
     write_out("layout: {}: {} a step is planned\n", in_words(best.candidate), base::format_seconds(best.time.seconds));
 }

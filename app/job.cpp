@@ -36,8 +36,8 @@ namespace fs = std::filesystem;
 
 struct JobOptions {
   std::string site = "local", time = "60", partition, account, output;
-  int64_t nodes = 1, save_seconds = 120, max_restarts = 100;
-  bool submit = false;
+  int64_t nodes = 1, least_nodes = 0, spares = 0, save_seconds = 120;
+  bool submit = false, guard = false;
 };
 
 // "runs/first" -> "first"; what schedulers do not take in a name becomes "-".
@@ -66,7 +66,9 @@ jobs::Job job_of(const JobOptions& o, const RunOptions& run, const config::Setti
   job.ranks = s.parallel.ranks;
   job.seconds = jobs::seconds_of(o.time);
   job.save_seconds = o.save_seconds;
-  job.max_restarts = o.max_restarts;
+  job.least_nodes = o.least_nodes;
+  job.spares = o.spares;
+  job.guard = o.guard;
   job.partition = o.partition;
   job.account = o.account;
   job.mpi = srun_interface();
@@ -103,6 +105,23 @@ std::string does_not_fit(const jobs::Job& job, config::Settings s) {
   return excess ? compile::one_line(*excess) : "";
 }
 
+// The run locks its folder and renames checkpoints into place; the file system must support both.
+void require_locks_and_rename(const fs::path& folder) {
+  const fs::path path = folder / ".job_check", renamed = folder / ".job_check_renamed";
+  try {
+    const base::FileLock lock(path, "another command checks the folder");
+    base::rename_durably(path, renamed);
+  } catch (const base::UserError& e) {
+    base::remove_if_possible(path);
+    std::string_view why = e.what();
+    why.remove_prefix(std::min(why.size(), why.find("] ") + 2));
+    throw base::UserError("job",
+                          "the file system of {} does not serve for a run's folder, which needs locks and renames: {}",
+                          base::in_quotes(folder.string()), why);
+  }
+  base::remove_if_possible(renamed);
+}
+
 void run_job(const JobOptions& o, const RunOptions& run) {
   require_one_process("job");
   config::Resolved config = read_run(run, RunsOn::any);
@@ -119,6 +138,7 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
     write_warning("the run does not fit: " + why);
   base::make_folders(job.run_folder);
+  require_locks_and_rename(job.run_folder);
   base::write_output(job.script, script(job));
   const bool manifest = job.site.scheduler == launch::Scheduler::kubernetes;
   const std::string shown = script_path(o, config.settings, manifest).string();
@@ -150,7 +170,11 @@ void add_job(Command& kintsugi) {
   verb.integer("--save-seconds", o->save_seconds, {10, 86'400},
                "Seconds before the time limit at which the run saves and stops")
       .show_default();
-  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "Maximum number of restarts").show_default();
+  verb.integer("--least-nodes", o->least_nodes, {0, 1'000'000},
+               "Nodes with which the job may start if some were lost, on Slurm; 0: --nodes")
+      .show_default();
+  verb.integer("--spares", o->spares, {0, 1'000'000}, "Further nodes that replace lost ones").show_default();
+  verb.flag("--guard", o->guard, "Queue a second job that takes over if this one is killed");
   verb.flag("--submit", o->submit, "Submit it");
   verb.run([o, run] { run_job(*o, *run); });
 }

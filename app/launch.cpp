@@ -1,169 +1,91 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app/ranks.h"
 #include "app/run_options.h"
-#include "app/shell_word.h"
 #include "app/standard_streams.h"
+#include "app/supervisor.h"
 #include "app/train_run.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/jobs/attempts.h"
-#include "kintsugi/jobs/failures.h"
+#include "kintsugi/jobs/signs.h"
 #include "kintsugi/jobs/supervise.h"
 #include "kintsugi/launch/process.h"
-#include "kintsugi/train/run_end.h"
+#include "kintsugi/train/node_checks.h"
 
 namespace kintsugi::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNoProgress = 93;  // the exit code that says that another attempt would be as useless
+constexpr int kMostSigns = 512;  // of more ranks, only the first of each node gives signs of life
 
 struct LaunchOptions {
-  std::string with, again;
-  double stop_after = 0;
-  int64_t max_restarts = 100;
+  SupervisorOptions supervisor;
+  int64_t attempt = 0;  // --supervised; 0: no launcher watches this rank
 };
 
-void say(const std::string& line) {
-  write_err("launch: {}\n", line);
-  std::fflush(stderr);
+std::string this_rank(const launch::Process& p) {
+  return fmt::format("rank {} on {}", p.rank, p.host);
 }
 
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+// The launcher has ended with its node: no one would end or continue this run. Ends this process, and has the scheduler
+// start the job again.
+[[noreturn]] void continue_without_launcher(const launch::Process& p, const std::string& again, double seconds) {
+  write_err("error: [launch] {}: no sign of life from the launcher for {:.0f} s; ending{}\n", this_rank(p), seconds,
+            again.empty() ? "" : fmt::format(", and going on with: {}", again));
+  std::fflush(nullptr);
+  if (!again.empty() && p.local_rank == 0 && std::system(again.c_str()) != 0) std::_Exit(2);
+  std::_Exit(1);
 }
 
-int64_t newest_step(const fs::path& folder) {
-  const auto saved = checkpoint::list(folder);
-  return saved.empty() ? 0 : saved.back().step;
+std::unique_ptr<jobs::SignWriter> signs_of(const LaunchOptions& o, const launch::Process& p,
+                                           const config::Settings& settings) {
+  if (o.attempt == 0 || (p.size > kMostSigns && p.local_rank != 0)) return nullptr;
+  const fs::path folder = fs::path(settings.train.folder) / jobs::kSignsFolder;
+  const auto limit = std::chrono::milliseconds(static_cast<int64_t>(1e3 * settings.launch.quiet_seconds));
+  return std::make_unique<jobs::SignWriter>(jobs::SignWriter::Options{
+      .path = folder / jobs::rank_sign(p.rank),
+      .host = p.host,
+      .watched = folder / jobs::kLauncherSign,
+      .limit = limit,
+      .slow =
+          [&p, folder](double seconds) {
+            write_err("warning: {}: the file system of \"{}\" did not respond for {:.0f} s\n", this_rank(p),
+                      folder.parent_path().string(), seconds);
+          },
+      .lost = [&p, again = o.supervisor.again](double seconds) { continue_without_launcher(p, again, seconds); }});
 }
 
-// The ranks of a run, started again until it has done its steps.
-class Supervisor {
- public:
-  Supervisor(const LaunchOptions& options, const RunOptions& run, const config::Settings& settings)
-      : options_(options), run_(run), folder_(settings.train.folder), steps_(settings.train.steps) {}
-
-  void run() {
-    say(in_words(launch::this_process()));
-    for (;;) {
-      require_another();
-      const jobs::Ended ended = attempt();
-      if (settle(ended)) return;
-    }
-  }
-
- private:
-  // Of this command as a rank.
-  std::string command() const {
-    std::string command = "exec " + options_.with + " " + shell_word(fs::read_symlink("/proc/self/exe").string()) +
-                          " launch " + shell_word(run_.path);
-    for (const std::string& set : run_.sets) command += " --set " + shell_word(set);
-    return command;
-  }
-
-  void require_another() {
-    std::vector<jobs::Attempt> attempts = jobs::read_attempts(folder_);
-    const auto refusal = jobs::refusal(attempts, newest_step(folder_), options_.max_restarts);
-    attempt_ = {};
-    attempt_.number = attempts.empty() ? 1 : attempts.back().number + 1;
-    if (!refusal) return;
-    attempts.back().given_up = true;
-    if (attempts.back().ended == 0) attempts.back().ended = now(), attempts.back().to = newest_step(folder_);
-    jobs::add_end(folder_, attempts.back());
-    throw EndedWith(refusal->no_progress ? kNoProgress : 1, "launch", "{}; the run is not restarted automatically",
-                    refusal->why);
-  }
-
-  jobs::Ended attempt() {
-    attempt_.job = launch::this_process().job;
-    attempt_.began = now();
-    attempt_.from = newest_step(folder_);
-    jobs::add_begin(folder_, attempt_);
-    const double left =
-        options_.stop_after > 0
-            ? std::max(1.0, options_.stop_after - std::chrono::duration<double>(Clock::now() - began_).count())
-            : 0.0;
-    return jobs::supervise(command(), left);
-  }
-
-  void end(jobs::Outcome outcome, std::string why, bool given_up = false) {
-    attempt_.outcome = outcome;
-    attempt_.ended = now();
-    attempt_.to = newest_step(folder_);
-    attempt_.why = base::one_line(why, 300);
-    attempt_.given_up = given_up;
-    jobs::add_end(folder_, attempt_);
-  }
-
-  // Whether that was all for this process.
-  bool settle(const jobs::Ended& ended) {
-    const auto end_of_run = ended.code == 0 ? train::read_end(folder_) : std::nullopt;
-    if (end_of_run && end_of_run->error.empty() && end_of_run->stop == train::Stop::none) {
-      end(jobs::Outcome::finished, "");
-      say(fmt::format("finished: {}, in {}", base::counted(end_of_run->step, "step"),
-                      base::counted(attempt_.number, "attempt")));
-      return true;
-    }
-    const jobs::Failure failure = jobs::failure_of(ended.lines, in_words(ended));
-    const bool fails_again = ended.code != 0 && failure.kind->response == jobs::Response::stop;
-    if ((ended.told && !fails_again) || (end_of_run && end_of_run->stop != train::Stop::none)) return go_on(ended);
-    const std::string victim = jobs::victim_of(ended.lines);
-    const std::string why =
-        fmt::format("{}{}: {}", failure.kind->name, victim.empty() ? "" : " (" + victim + ")", failure.line);
-    end(jobs::Outcome::failed, why, fails_again);
-    if (fails_again)
-      throw base::UserError("launch", "{}; this error would recur, so the run is not restarted{}{}",
-                            base::one_line(why, 600), failure.kind->advice.empty() ? "" : ": ", failure.kind->advice);
-    say(fmt::format("{}; restarting from step {}", base::one_line(why, 600), attempt_.to));
-    return false;
-  }
-
-  // It was told to end, or ended by its own limit.
-  bool go_on(const jobs::Ended& ended) {
-    end(jobs::Outcome::stopped, ended.code == 0 ? "told to end" : fmt::format("told to end; {}", in_words(ended)));
-    const std::string at = fmt::format("stopped at step {} of {}", attempt_.to, steps_);
-    if (options_.again.empty()) {
-      say(at + "; start it again to go on");
-      return true;
-    }
-    require_another();  // or the job would be queued for nothing
-    say(fmt::format("{}; going on with: {}", at, options_.again));
-    if (std::system(options_.again.c_str()) != 0)
-      throw base::UserError("launch", "`{}` failed; resubmit the job to continue", options_.again);
-    return true;
-  }
-
-  using Clock = std::chrono::steady_clock;
-
-  const LaunchOptions& options_;
-  const RunOptions& run_;
-  const fs::path folder_;
-  const int64_t steps_;
-  const Clock::time_point began_ = Clock::now();
-  jobs::Attempt attempt_;
-};
+void run_rank(const LaunchOptions& o, const RunOptions& run) {
+  const launch::Process& process = launch::this_process();
+  if (process.rank == 0) write_err("launch: {}\n", in_words(process));
+  const config::Settings settings = before_ranks_meet([&] { return read_run(run, RunsOn::quiet).settings; });
+  const auto sign = signs_of(o, process, settings);
+  TrainRunOptions options = {.resume = train::Resume::if_any};
+  if (settings.launch.check_seconds > 0)
+    options.before = [&](comm::World& world) {
+      for (const std::string& line : train::check_nodes(world, settings, process.host)) write_err("{}\n", line);
+    };
+  train_run(run, options);
+}
 
 void run_launch(const LaunchOptions& o, const RunOptions& run) {
-  const launch::Process& process = launch::this_process();
-  if (o.with.empty()) {
-    if (process.rank == 0) say(in_words(process));
-    return train_run(run, {.resume = train::Resume::if_any});
-  }
+  if (o.supervisor.with.empty()) return run_rank(o, run);
   require_one_process("launch --with");
-  if (const std::string program = jobs::missing_program(o.with); !program.empty())
-    throw base::UserError("launch", "--with: {} not found; in a container, bind it from the host",
+  if (const std::string program = jobs::missing_program(o.supervisor.with); !program.empty())
+    throw base::UserError("launch", "--with: {} is not found; in a container, is it bound into it?",
                           base::one_line(program, 60));
-  Supervisor(o, run, read_run(run, RunsOn::any).settings).run();
+  supervise_run(o.supervisor, run);
 }
 
 }  // namespace
@@ -172,13 +94,24 @@ void add_launch(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("launch", "Trains within a job: starts, resumes and restarts the run");
   const auto run = add_run_options(verb);
   const auto o = std::make_shared<LaunchOptions>();
-  verb.text("--with", o->with,
-            "The command that starts the ranks (\"srun -n 4\", \"mpirun -n 4\"), which are monitored and restarted; "
-            "without it this process is itself a rank");
-  verb.number("--stop-after", o->stop_after, {0, 1e9}, "Seconds after which the ranks save and stop; 0: no limit")
+  SupervisorOptions& s = o->supervisor;
+  verb.text("--with", s.with,
+            "The command that starts the ranks (\"srun -n {ranks}\", \"mpirun -n 4\"), which are monitored and "
+            "restarted; without it this process is itself a rank");
+  verb.number("--stop-after", s.stop_after, {0, 1e9}, "Seconds after which the ranks save and stop; 0: no limit")
       .show_default();
-  verb.text("--again", o->again, "The command that requeues the job after the ranks saved and stopped");
-  verb.integer("--max-restarts", o->max_restarts, {0, 1'000'000}, "Maximum number of restarts").show_default();
+  verb.text("--again", s.again, "The command that requeues the job after the ranks saved and stopped");
+  verb.text("--guard", s.guard,
+            "The command that queues a job that takes over if this one is killed, and prints its id");
+  verb.integer("--ranks-per-node", s.ranks_per_node, {0, 1'000'000},
+               "Ranks per node; 0: the ranks of the run divided by the nodes of the job")
+      .show_default();
+  verb.integer("--max-restarts", s.max_restarts, {-1, 1'000'000},
+               "Maximum number of restarts; -1: launch.max_restarts of the run")
+      .show_default();
+  verb.integer("--supervised", o->attempt, {0, 1'000'000'000},
+               "Set by --with for the ranks that it starts, which then write heartbeats to the run's folder")
+      .show_default();
   verb.run([o, run] { run_launch(*o, *run); });
 }
 

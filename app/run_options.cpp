@@ -103,6 +103,7 @@ config::Resolved read_run(const RunOptions& given, RunsOn machine) {
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = launch::launched();
+  if (machine == RunsOn::quiet) return resolved;
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) write_warning(warning);
   if (machine == RunsOn::any) return resolved;

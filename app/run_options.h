@@ -29,7 +29,8 @@ void refuse_run_files(std::string_view where, const RunOptions& options, const c
 
 // Reads and resolves the configuration that is named, or run.toml of the current folder; warnings go to stderr, one
 // line each: of this machine's cores only for a verb whose run is on this machine. UserError for any invalid input.
-enum class RunsOn { this_machine, any };
+// quiet: without warnings.
+enum class RunsOn { this_machine, any, quiet };
 config::Resolved read_run(const RunOptions& options, RunsOn machine = RunsOn::this_machine);
 
 }  // namespace kintsugi::app

@@ -72,6 +72,7 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
   train::Outcome outcome;
   try {
     require_same_start(worlds, "train", start_in_words(train_options.resume));
+    if (train_options.before && worlds[0]->backend().ranks == comm::RankKind::process) train_options.before(*worlds[0]);
     outcome = train::train(std::move(train), worlds, terminal);
   } catch (const std::exception& e) {
     terminal.finish();

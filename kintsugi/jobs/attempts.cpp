@@ -1,17 +1,14 @@
 #include "kintsugi/jobs/attempts.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
+#include "kintsugi/jobs/append_line.h"
 
 namespace kintsugi::jobs {
 namespace {
@@ -19,17 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<Outcome, 4> kOutcomes = {Outcome::unknown, Outcome::finished, Outcome::stopped, Outcome::failed};
-
-// A single write, so that a line is complete or absent unless the disk is full.
-void append(const fs::path& folder, const std::string& line) {
-  const fs::path path = folder / kAttemptsFile;
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const std::string text = line + "\n";
-  const bool written = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  if (file >= 0) ::close(file);
-  if (!written) throw base::UserError("launch", "\"{}\" cannot be written: {}", path.string(), std::strerror(error));
-}
 
 }  // namespace
 
@@ -68,6 +54,8 @@ std::vector<Attempt> read_attempts(const fs::path& folder) {
       attempt.began = began->whole();
       attempt.from = json.at("from").whole();
       if (const auto job = json.find("job")) attempt.job = job->text();
+      if (const auto ranks = json.find("ranks")) attempt.ranks = ranks->whole();
+      if (const auto nodes = json.find("nodes")) attempt.nodes = nodes->text();
       continue;
     }
     if (attempts.empty() || attempts.back().number != number)
@@ -92,8 +80,10 @@ void add_begin(const fs::path& folder, const Attempt& a) {
     json.key("began").value(a.began);
     json.key("from").value(a.from);
     if (!a.job.empty()) json.key("job").value(a.job);
+    if (a.ranks > 0) json.key("ranks").value(a.ranks);
+    if (!a.nodes.empty()) json.key("nodes").value(a.nodes);
   });
-  append(folder, json.text());
+  append_line(folder / kAttemptsFile, json.text());
 }
 
 void add_end(const fs::path& folder, const Attempt& a) {
@@ -106,7 +96,7 @@ void add_end(const fs::path& folder, const Attempt& a) {
     if (!a.why.empty()) json.key("why").value(a.why);
     if (a.given_up) json.key("given_up").value(true);
   });
-  append(folder, json.text());
+  append_line(folder / kAttemptsFile, json.text());
 }
 
 std::optional<Refusal> refusal(const std::vector<Attempt>& attempts, int64_t step, int64_t max_restarts) {
@@ -118,7 +108,7 @@ std::optional<Refusal> refusal(const std::vector<Attempt>& attempts, int64_t ste
     return Refusal{true, fmt::format("two attempts in a row ended without a new checkpoint, at step {}{}", step,
                                      attempts.back().why.empty() ? "" : "; the last: " + attempts.back().why)};
   if (static_cast<int64_t>(count) > max_restarts)
-    return Refusal{false, fmt::format("{} restart{} were made; --max-restarts allows more", max_restarts,
+    return Refusal{false, fmt::format("{} restart{} were made; launch.max_restarts allows more", max_restarts,
                                       max_restarts == 1 ? "" : "s")};
   return std::nullopt;
 }

@@ -20,6 +20,8 @@ struct Attempt {
   std::string job;     // of the scheduler; ""
   int64_t began = 0;   // seconds since 1970
   int64_t from = 0;    // step of the newest checkpoint at its start
+  int64_t ranks = 0;   // 0: unknown
+  std::string nodes;   // "n1,n2"; "": unknown
   // After it ended; unknown: it is running, or was killed together with its launcher.
   Outcome outcome = Outcome::unknown;
   int64_t ended = 0;

@@ -98,7 +98,7 @@ TEST_F(Attempts, AreLimited) {
     begin(i, i);
     end(i, Outcome::failed, i + 1);
   }
-  EXPECT_EQ(refused(4, 2), "2 restarts were made; --max-restarts allows more");
+  EXPECT_EQ(refused(4, 2), "2 restarts were made; launch.max_restarts allows more");
   begin(4, 4);
   end(4, Outcome::finished, 9);
   EXPECT_EQ(refused(9, 2), "");

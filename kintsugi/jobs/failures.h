@@ -12,11 +12,15 @@ namespace kintsugi::jobs {
 // stop: a retry would fail in the same way. restart: from the newest checkpoint.
 enum class Response { stop, restart };
 
+// When the node of the failure is excluded from later attempts.
+enum class Blame { never, repeated, at_once };
+
 struct FailureKind {
   std::string_view name;  // "a rank was killed"
   std::string_view text;  // substring of a line; "": any
   Response response;
-  std::string_view advice;  // what the user can do; "": nothing
+  Blame blame = Blame::never;
+  std::string_view advice = "";  // what the user can do; "": nothing
 };
 
 // In order of precedence.
@@ -30,7 +34,17 @@ struct Failure {
 // Takes lines of stderr from the launcher and the ranks, and how the launcher ended: "code 1", "signal 9".
 Failure failure_of(const std::vector<std::string>& lines, std::string_view ended);
 
-// Returns "rank 2 on n3" for the victim that srun names in "srun: error: n3: task 2: Killed"; "" if no line does.
-std::string victim_of(const std::vector<std::string>& lines);
+// The ranks and the node that a launcher names as the first to be lost.
+struct Victim {
+  std::string ranks;  // "2", "4-7"; "": not named
+  std::string node;   // "": not named
+};
+
+// From lines of srun, mpirun, PALS' mpiexec, and our own.
+Victim victim_of(const std::vector<std::string>& lines);
+// The rank that reports the error of a line, "error: rank 2: ..." or "error: [train] rank 2: ..."; without a number it
+// is rank 0, which prints what all have. -1 if the line is none of ours.
+int reporting_rank(std::string_view line);
+std::string in_words(const Victim& victim);  // "rank 2 on n3", "ranks 4-7 on n3", "n3"; "" for none
 
 }  // namespace kintsugi::jobs

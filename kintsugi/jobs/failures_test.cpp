@@ -35,12 +35,48 @@ TEST(Failures, OfRanksAndNodesStartAgain) {
   EXPECT_EQ(failure_of({}, "signal 9").line, "signal 9");
 }
 
+std::string victim(const std::vector<std::string>& lines) {
+  return in_words(victim_of(lines));
+}
+
 TEST(Failures, NameTheVictim) {
-  EXPECT_EQ(victim_of({"srun: error: nid001: tasks 4-7: Killed"}), "ranks 4-7 on nid001");
-  EXPECT_EQ(victim_of({"x", "srun: error: n3: task 2: Killed", "srun: error: n1: task 0: Exited with exit code 1"}),
+  EXPECT_EQ(victim({"srun: error: nid001: tasks 4-7: Killed"}), "ranks 4-7 on nid001");
+  EXPECT_EQ(victim({"x", "srun: error: n3: task 2: Killed", "srun: error: n1: task 0: Exited with exit code 1"}),
             "rank 2 on n3");
-  EXPECT_EQ(victim_of({"srun: error: n1: task 0: Exited with exit code 1"}), "");
-  EXPECT_EQ(victim_of({"srun: error: n1: task"}), "");
+  EXPECT_EQ(victim({"srun: error: n1: task 0: Exited with exit code 1"}), "");
+  EXPECT_EQ(victim({"srun: error: n1: task"}), "");
+  EXPECT_EQ(victim({"srun: error: Node failure on n3"}), "n3");
+  EXPECT_EQ(victim({"srun: error: Task launch for StepId=3.0 failed on node n3: Communication connection failure"}),
+            "n3");
+  EXPECT_EQ(victim({"mpirun noticed that process rank 2 with PID 81 on node n3 exited on signal 9 (Killed)."}),
+            "rank 2 on n3");
+  EXPECT_EQ(victim({"x3006c0s13b1n0: rank 5 died from signal 9"}), "rank 5 on x3006c0s13b1n0");
+  EXPECT_EQ(victim({"no sign of life from rank 2 on n3 for 60 s"}), "rank 2 on n3");
+  EXPECT_EQ(victim({"no sign of life from any rank on n3 for 60 s (ranks 4 5)"}), "n3");
+  EXPECT_EQ(victim({"error: [launch] rank 2 on n3 computes wrong results: a product"}), "rank 2 on n3");
+  EXPECT_EQ(victim({"error: [train] rank 0: after step 40: \"x\" is not the same on rank 2 (n3) as on ranks 0 1 3"}),
+            "rank 2 on n3");
+}
+
+TEST(Failures, NameTheRankThatReports) {
+  EXPECT_EQ(reporting_rank("error: rank 2: [data] there is no token file"), 2);
+  EXPECT_EQ(reporting_rank("error: [checkpoint] rank 3: step 40 is not saved"), 3);
+  EXPECT_EQ(reporting_rank("error: [config] run.toml:3: unknown key"), 0);
+  EXPECT_EQ(reporting_rank("srun: error: n3: task 2: Killed"), -1);
+}
+
+// Of the table itself: no row hides a later one, so that each can be reached by its text alone.
+TEST(Failures, EachRowOfTheTableIsFoundByItsText) {
+  for (const FailureKind& kind : failure_kinds())
+    EXPECT_EQ(failure_of({"line: " + std::string(kind.text)}, "code 1").kind, &kind) << kind.name;
+}
+
+TEST(Failures, OnlyLostAndFaultyNodesAreBlamedAtOnce) {
+  const auto blame = [](const std::string& line) { return failure_of({line}, "code 1").kind->blame; };
+  EXPECT_EQ(blame("srun: error: Node failure on n2"), Blame::at_once);
+  EXPECT_EQ(blame("error: [launch] rank 2 on n3 computes wrong results: a product"), Blame::at_once);
+  EXPECT_EQ(blame("srun: error: n3: task 2: Killed"), Blame::repeated);
+  EXPECT_EQ(blame("error: [config] run.toml:3: unknown key"), Blame::never);
 }
 
 }  // namespace

@@ -71,13 +71,14 @@ std::string nodes_in_words(int64_t nodes) {
 }
 
 void check_limits(const Job& job, const Partition& p) {
-  if (job.nodes < p.least_nodes)
-    throw UserError("job", "--nodes {}: partition {} of {} takes at least {}", job.nodes, p.name, job.site.title,
+  const int64_t nodes = job.nodes + job.spares;
+  if (nodes < p.least_nodes)
+    throw UserError("job", "--nodes {}: partition {} of {} takes at least {}", nodes, p.name, job.site.title,
                     p.least_nodes);
   if (p.limits.empty()) return;
-  const auto limit = std::ranges::find_if(p.limits, [&](const Limit& l) { return job.nodes <= l.nodes; });
+  const auto limit = std::ranges::find_if(p.limits, [&](const Limit& l) { return nodes <= l.nodes; });
   if (limit == p.limits.end())
-    throw UserError("job", "--nodes {}: partition {} of {} gives at most {}", job.nodes, p.name, job.site.title,
+    throw UserError("job", "--nodes {}: partition {} of {} gives at most {}", nodes, p.name, job.site.title,
                     p.limits.back().nodes);
   if (static_cast<double>(job.seconds) <= 3600 * limit->hours) return;
   std::string more;
@@ -85,8 +86,7 @@ void check_limits(const Job& job, const Partition& p) {
     if (more.empty() && static_cast<double>(job.seconds) <= 3600 * l.hours)
       more = fmt::format("; more than {} may run that long", nodes_in_words((&l - 1)->nodes));
   throw UserError("job", "--time {}: partition {} of {} lets {} run {} at most{}", time_text(job.seconds), p.name,
-                  job.site.title, nodes_in_words(job.nodes), time_text(static_cast<int64_t>(3600 * limit->hours)),
-                  more);
+                  job.site.title, nodes_in_words(nodes), time_text(static_cast<int64_t>(3600 * limit->hours)), more);
 }
 
 void check_devices(const Job& job, const Partition* p) {
@@ -133,6 +133,12 @@ void check(const Job& job) {
     throw UserError("job", "--nodes {}: {} ranks do not divide among them; nearest: {}, {}", job.nodes, job.ranks, less,
                     less + job.nodes);
   }
+  if (job.least_nodes > job.nodes)
+    throw UserError("job", "--least-nodes {} is more than --nodes {}", job.least_nodes, job.nodes);
+  if (job.least_nodes > 0 && job.site.scheduler != launch::Scheduler::slurm)
+    throw UserError("job", "--least-nodes needs Slurm, which takes a range of nodes; {} does not", job.site.title);
+  if (job.guard && again_of_guard(job).empty())
+    throw UserError("job", "--guard needs a scheduler with dependencies between jobs; {} has none", job.site.title);
   if (job.site.ranks > 0 && job.ranks_per_node() > job.site.ranks)
     throw UserError("job", "{} ranks on a node; a node of {} has places for {}: take {}", job.ranks_per_node(),
                     job.site.title, job.site.ranks, nodes_in_words((job.ranks + job.site.ranks - 1) / job.site.ranks));

@@ -21,10 +21,12 @@ struct Job {
   std::string script;                  // absolute path of the script
   std::string partition, account;      // "": the site's default
   int64_t nodes = 1;
+  int64_t least_nodes = 0;     // with which the job may start, after nodes were lost; 0: nodes
+  int64_t spares = 0;          // nodes in addition to `nodes`, for those that are lost
   int64_t ranks = 1;           // of the run, a multiple of `nodes`
   int64_t seconds = 0;         // time limit
   int64_t save_seconds = 120;  // time before the limit in which the run finishes its step and saves
-  int64_t max_restarts = 100;
+  bool guard = false;          // a second job takes over if the first is killed
   bool on_devices = false;
   bool needs_nvidia = false;  // parallel.device = "cuda"
   std::string mpi = "pmix";   // how srun connects ranks: pmix or pmi2
@@ -44,6 +46,10 @@ void check(const Job& job);
 
 // Generates the script, or the manifest for Kubernetes, with the reason for every line.
 std::string script(const Job& job);
+
+// The command, in the script's shell, that queues the script again, to run if the job does not end well, and prints the
+// id of that job; "" if the scheduler has none.
+std::string again_of_guard(const Job& job);
 
 // The command that submits the script at `path`: "sbatch job.sh".
 std::string submit_command(const Job& job, std::string_view path);

@@ -32,11 +32,18 @@ std::string expanded(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string filled(std::string text, const Job& job) {
+// In a directive, or in the command that starts the ranks: the launcher replaces their numbers in that one, as nodes
+// may be lost; srun takes later options over earlier ones.
+std::string filled(std::string text, const Job& job, bool in_directive = true) {
   const int64_t per_node = job.ranks_per_node();
+  const bool replaced =
+      !in_directive && (job.site.scheduler == Scheduler::pbs || job.site.scheduler == Scheduler::flux);
+  const auto of_launch = [&](std::string_view place, int64_t value) {
+    return replaced ? std::string(place) : fmt::format("{}", value);
+  };
   const std::array<std::pair<std::string_view, std::string>, 6> places = {{
-      {"{nodes}", fmt::format("{}", job.nodes)},
-      {"{ranks}", fmt::format("{}", job.ranks)},
+      {"{nodes}", in_directive ? fmt::format("{}", job.nodes + job.spares) : of_launch("{nodes}", job.nodes)},
+      {"{ranks}", of_launch("{ranks}", job.ranks)},
       {"{ranks_per_node}", fmt::format("{}", per_node)},
       {"{cores}", fmt::format("{}", std::max<int64_t>(1, job.site.cores / per_node))},
       {"{devices}", fmt::format("{}", job.site.devices)},
@@ -51,7 +58,7 @@ std::string filled(std::string text, const Job& job) {
 std::string launcher_of(const Job& job) {
   std::string command = job.site.launch;
   if (job.on_devices && !job.site.launch_devices.empty()) command += " " + job.site.launch_devices;
-  return filled(command, job);
+  return filled(command, job, false);
 }
 
 std::string partition_name(const Job& job) {
@@ -76,7 +83,9 @@ std::string slurm_directives(const Job& job) {
   std::string text;
   const auto add = [&](const std::string& directive) { text += "#SBATCH " + directive + "\n"; };
   add("--job-name=" + job.name);
-  add(fmt::format("--nodes={}", job.nodes));
+  const int64_t nodes = job.nodes + job.spares;
+  add(job.least_nodes > 0 && job.least_nodes < nodes ? fmt::format("--nodes={}-{}", job.least_nodes, nodes)
+                                                     : fmt::format("--nodes={}", nodes));
   add(fmt::format("--ntasks-per-node={}", job.ranks_per_node()));
   if (job.site.cores > 0 && job.site.launch.find("--cpus-per-task") == std::string::npos)
     add(fmt::format("--cpus-per-task={}", std::max<int64_t>(1, job.site.cores / job.ranks_per_node())));
@@ -90,6 +99,8 @@ std::string slurm_directives(const Job& job) {
       job.save_seconds);
   add(fmt::format("--signal=B:USR1@{}", job.save_seconds));
   add(job.site.requeue ? "--requeue" : "--no-requeue");
+  text += "# A lost node does not end the job: the launcher continues on the others.\n";
+  add("--no-kill");
   text += "# A job that goes on writes behind what its log has already.\n";
   add("--open-mode=append");
   add("--output=" + quoted_log(job, "%j"));
@@ -101,7 +112,7 @@ std::string pbs_directives(const Job& job) {
   const auto add = [&](const std::string& directive) { text += "#PBS " + directive + "\n"; };
   add("-N " + job.name);
   if (!mentions(job, "select="))
-    add(fmt::format("-l select={}:mpiprocs={}{}", job.nodes, job.ranks_per_node(),
+    add(fmt::format("-l select={}:mpiprocs={}{}", job.nodes + job.spares, job.ranks_per_node(),
                     job.site.cores > 0 ? fmt::format(":ncpus={}", job.site.cores) : ""));
   add("-l walltime=" + fmt::format("{:02}:{:02}:{:02}", job.seconds / 3600, job.seconds / 60 % 60, job.seconds % 60));
   if (const std::string p = partition_name(job); !p.empty()) add("-q " + p);
@@ -118,8 +129,8 @@ std::string flux_directives(const Job& job) {
   std::string text;
   const auto add = [&](const std::string& directive) { text += "#flux: " + directive + "\n"; };
   add("--job-name=" + job.name);
-  add(fmt::format("-N {}", job.nodes));
-  add(fmt::format("-n {}", job.ranks));
+  add(fmt::format("-N {}", job.nodes + job.spares));
+  add(fmt::format("-n {}", (job.nodes + job.spares) * job.ranks_per_node()));
   if (job.site.cores > 0) add(fmt::format("-c {}", std::max<int64_t>(1, job.site.cores / job.ranks_per_node())));
   add(fmt::format("--time-limit={}s", job.seconds));
   if (const std::string p = partition_name(job); !p.empty()) add("--queue=" + p);
@@ -142,6 +153,18 @@ std::string again_of(const Job& job) {
     case Scheduler::kubernetes:
       return "";
   }
+  return "";
+}
+
+// What to set, or not, on the file system of the site.
+std::string storage_advice(const Job& job) {
+  if (job.site.storage == "lustre")
+    return fmt::format(
+        "# Lustre: checkpoints are one file per rank. With files of several GiB, spread each over storage targets, "
+        "once and\n"
+        "# before the first run: lfs setstripe --stripe-count 4 --stripe-size 4M {}\n",
+        word(job.run_folder));
+  if (job.site.storage == "gpfs") return "# GPFS spreads files over its disks itself: no stripes are to be set.\n";
   return "";
 }
 
@@ -173,6 +196,7 @@ std::string shell_script(const Job& job) {
   text += fmt::format("set -euo pipefail\ncd {}\n", word(job.folder));  // only here: modules use unset variables
   for (const Setting& s : job.site.environment)
     text += fmt::format("# {}\nexport {}={}\n", s.why, s.name, word(s.value));
+  text += storage_advice(job);
   text += "# It starts the ranks, passes signals on to them, and decides what follows when they have ended.\n";
   text += fmt::format("exec {} launch{} \\\n  --with {} \\\n", word(job.command), arguments_of(job),
                       expanded(launcher_of(job)));
@@ -181,7 +205,8 @@ std::string shell_script(const Job& job) {
     text += fmt::format("  --stop-after {} \\\n", job.seconds - job.save_seconds);
   if (const std::string again = again_of(job); !again.empty())
     text += fmt::format("  --again {} \\\n", expanded(again));
-  return text + fmt::format("  --max-restarts {}\n", job.max_restarts);
+  if (job.guard) text += fmt::format("  --guard {} \\\n", expanded(again_of_guard(job)));
+  return text + fmt::format("  --ranks-per-node {}\n", job.ranks_per_node());
 }
 
 // Quotes a text for YAML, whose double-quoted strings include JSON's.
@@ -193,6 +218,8 @@ std::string yaml(std::string_view text) {
   }
   return quoted + "\"";
 }
+
+constexpr int kKubernetesRetries = 100;  // of the launcher's pod; the launcher itself counts attempts
 
 std::string pod(const Job& job, std::string_view name, const std::vector<std::string>& command) {
   std::string text = fmt::format("        spec:\n          containers:\n          - name: {}\n            image: {}\n",
@@ -225,9 +252,8 @@ std::string pod(const Job& job, std::string_view name, const std::vector<std::st
 std::string manifest(const Job& job) {
   std::vector<std::string> launch = {job.command, "launch"};
   launch.insert(launch.end(), job.arguments.begin(), job.arguments.end());
-  const std::vector<std::string> options = {"--with",         launcher_of(job),
-                                            "--stop-after",   fmt::format("{}", job.seconds - job.save_seconds),
-                                            "--max-restarts", fmt::format("{}", job.max_restarts)};
+  const std::vector<std::string> options = {"--with", launcher_of(job), "--stop-after",
+                                            fmt::format("{}", job.seconds - job.save_seconds)};
   launch.insert(launch.end(), options.begin(), options.end());
   std::string text = fmt::format("# {}: written by `{}`.\n", job.site.title, job.asked);
   text += fmt::format(
@@ -237,7 +263,7 @@ std::string manifest(const Job& job) {
   text += "  launcherCreationPolicy: WaitForWorkersReady\n";
   text +=
       fmt::format("  runPolicy:\n    cleanPodPolicy: Running\n    backoffLimit: {}\n    activeDeadlineSeconds: {}\n",
-                  job.max_restarts, job.seconds);
+                  kKubernetesRetries, job.seconds);
   text += "  mpiReplicaSpecs:\n    Launcher:\n      replicas: 1\n      restartPolicy: OnFailure\n      template:\n";
   text += pod(job, "launcher", launch);
   text += fmt::format("    Worker:\n      replicas: {}\n      restartPolicy: OnFailure\n      template:\n", job.nodes);
@@ -249,6 +275,21 @@ std::string manifest(const Job& job) {
 
 std::string script(const Job& job) {
   return job.site.scheduler == Scheduler::kubernetes ? manifest(job) : shell_script(job);
+}
+
+std::string again_of_guard(const Job& job) {
+  switch (job.site.scheduler) {
+    case Scheduler::slurm:
+      return "sbatch --parsable --kill-on-invalid-dep=yes --dependency=afternotok:$SLURM_JOB_ID " + word(job.script);
+    case Scheduler::pbs:
+      return "qsub -W depend=afternotok:$PBS_JOBID " + word(job.script);
+    case Scheduler::flux:
+      return "flux --parent batch --dependency=afternotok:$(flux getattr jobid) " + word(job.script);
+    case Scheduler::none:
+    case Scheduler::kubernetes:
+      return "";
+  }
+  return "";
 }
 
 std::string submit_command(const Job& job, std::string_view script_path) {

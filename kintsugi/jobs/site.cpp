@@ -69,6 +69,12 @@ bool requeue_of(const Raw& raw, const Place& place) {
   return text == "requeue";
 }
 
+std::string storage_of(const Raw& raw, const Place& place) {
+  std::string text = text_of(raw, place);
+  if (text != "lustre" && text != "gpfs") place.refuse("is {}; there are lustre, gpfs", raw.shown());
+  return text;
+}
+
 double hours_of(const Raw& raw, const Place& place) {
   const double hours = raw.type == Raw::Type::integer  ? static_cast<double>(raw.integer)
                        : raw.type == Raw::Type::number ? raw.number
@@ -135,6 +141,7 @@ const std::vector<Key>& site_keys() {
       texts_key<&Site::directives>("site", "directives"),
       texts_key<&Site::modules>("site", "modules"),
       text_key<&Site::partition>("site", "partition"),
+      {"site", "storage", [](Site& s, const Raw& r, const Place& p) { s.storage = storage_of(r, p); }},
       text_key<&Site::image>("site", "image"),
       text_key<&Site::claim>("site", "claim"),
       count_key<&Site::cores>("node", "cores"),

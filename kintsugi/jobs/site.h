@@ -48,6 +48,7 @@ struct Site {
   // (per node) and {mpi} (pmix or pmi2, depending on the MPI of this build).
   std::string launch;
   std::string launch_devices;  // appended to it where the run computes on devices
+  std::string storage;         // of the run's folder: "lustre", "gpfs"; "": unknown
   std::string image, claim;    // for Kubernetes: the container image, and the volume claim that contains the run
   std::vector<Setting> environment;
   std::vector<Partition> partitions;

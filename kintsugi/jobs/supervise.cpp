@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 // Splits chunks into lines.
 class Lines {
  public:
-  explicit Lines(std::vector<std::string>& kept) : kept_(kept) {}
+  Lines(std::vector<std::string>& kept, const Watch& watch) : kept_(kept), watch_(watch) {}
 
   void add(std::string_view piece) {
     rest_ += piece;
@@ -49,18 +49,21 @@ class Lines {
     if (!rest_.empty()) keep(rest_);
     rest_.clear();
   }
+  const std::string& finding() const { return finding_; }  // the first of Watch::judge
 
  private:
   void keep(std::string line) {
     constexpr size_t kMost = 200, kLongest = 500;
     if (!reports_error(line)) return;
     if (line.size() > kLongest) line.resize(kLongest);
+    if (watch_.judge && finding_.empty()) finding_ = watch_.judge(line);
     kept_.push_back(std::move(line));
     if (kept_.size() > kMost) kept_.erase(kept_.begin());
   }
 
   std::vector<std::string>& kept_;
-  std::string rest_;
+  const Watch& watch_;
+  std::string rest_, finding_;
 };
 
 void pass_on(std::string_view text) {
@@ -109,7 +112,7 @@ std::string missing_program(std::string_view command) {
   return name;
 }
 
-Ended supervise(const std::string& command, double stop_after) {
+Ended supervise(const std::string& command, double stop_after, const Watch& watch) {
   const auto began = Clock::now();
   const BlockedSignals blocked;
   std::array<int, 2> ends{};
@@ -121,7 +124,7 @@ Ended supervise(const std::string& command, double stop_after) {
   theirs.close();
 
   Ended ended;
-  Lines lines(ended.lines);
+  Lines lines(ended.lines, watch);
   int stops = 0, status = 0;
   bool runs = true;
   const auto tell = [&](bool firmly) {
@@ -129,10 +132,17 @@ Ended supervise(const std::string& command, double stop_after) {
     ++stops;
     ended.told = true;
   };
+  // At most once per second, as signals and output wake the loop more often.
+  Clock::time_point looked = began, deadline = {};
+  const auto look = [&]() -> std::string {
+    if (!watch.look || Clock::now() - looked < std::chrono::seconds(1)) return "";
+    looked = Clock::now();
+    return watch.look();
+  };
   // After the command ends, do not wait for what others still write to the pipe.
   while (runs || errors.number() >= 0) {
     std::array<pollfd, 2> watched = {pollfd{signals.number(), POLLIN, 0}, pollfd{errors.number(), POLLIN, 0}};
-    int wait = runs ? 60'000 : 100;
+    int wait = runs ? watch.look || !ended.why.empty() ? 1'000 : 60'000 : 100;
     if (runs && stop_after > 0 && stops == 0) {
       const double left = stop_after - std::chrono::duration<double>(Clock::now() - began).count();
       if (left <= 0) tell(false);
@@ -153,6 +163,15 @@ Ended supervise(const std::string& command, double stop_after) {
       } else if (n == 0) {
         errors.close();
       }
+    }
+    if (runs && ended.why.empty()) {
+      ended.why = lines.finding().empty() ? look() : lines.finding();
+      if (!ended.why.empty()) {
+        ::kill(child, SIGTERM);
+        deadline = Clock::now() + std::chrono::seconds(10);
+      }
+    } else if (runs && Clock::now() > deadline) {
+      ::kill(child, SIGKILL);
     }
     if (runs && ::waitpid(child, &status, WNOHANG) == child) runs = false;
   }

@@ -51,6 +51,18 @@ TEST(Supervise, NamesAProgramThatIsMissing) {
   EXPECT_EQ(missing_program("A=1 x"), "");
 }
 
+TEST(Supervise, EndsTheCommandForAFinding) {
+  const Ended ended = supervise("echo 'error: Node failure on n3' >&2; exec sleep 60", 0,
+                                {.judge = [](std::string_view line) { return "found: " + std::string(line); }});
+  EXPECT_EQ(ended.why, "found: error: Node failure on n3");
+  EXPECT_EQ(in_words(ended), "signal 15");
+  EXPECT_FALSE(ended.told);
+  int looks = 0;
+  const Ended looked =
+      supervise("exec sleep 60", 0, {.look = [&] { return ++looks == 2 ? std::string("quiet") : std::string(); }});
+  EXPECT_EQ(looked.why, "quiet");
+}
+
 // A rank may leave a child that keeps the pipe open.
 TEST(Supervise, DoesNotWaitForWhatTheCommandLeavesBehind) {
   const auto began = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include "kintsugi/launch/process.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -174,6 +175,12 @@ Process describe(const Lookup& variable) {
   Process p;
   add_scheduler(variable, p);
   add_launcher(variable, p);
+  p.host = text(variable, {"SLURMD_NODENAME"});
+  if (p.host.empty()) {
+    char name[256] = {};
+    ::gethostname(name, sizeof name - 1);
+    p.host = name;
+  }
   for (const char* name : {"PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"}) p.attached |= variable(name) != nullptr;
   return p;
 }

@@ -30,6 +30,7 @@ struct Process {
   int local_rank = 0, local_size = 1;  // among those on this machine
   bool attached = false;               // the launcher is reachable over PMI, and other processes may wait for this one
   int nodes = 0;                       // 0: not known
+  std::string host;                    // this node, as the scheduler names it
   std::string hosts;                   // in the scheduler's notation: "n[1-4]"; "" if unknown
 };
 

@@ -12,9 +12,11 @@
 #PBS -o "/home/me/my work/runs/first/job_pbs.log"
 set -euo pipefail
 cd '/home/me/my work'
+# Lustre: checkpoints are one file per rank. With files of several GiB, spread each over storage targets, once and
+# before the first run: lfs setstripe --stripe-count 4 --stripe-size 4M '/home/me/my work/runs/first'
 # It starts the ranks, passes signals on to them, and decides what follows when they have ended.
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
-  --with "mpiexec --envall -n 24 --ppn 12 --depth=8 --cpu-bind depth" \
+  --with "mpiexec --envall -n {ranks} --ppn 12 --depth=8 --cpu-bind depth" \
   --stop-after 3480 \
   --again "qrerun $PBS_JOBID" \
-  --max-restarts 100
+  --ranks-per-node 12

@@ -9,7 +9,7 @@ set -euo pipefail
 cd '/home/me/my work'
 # It starts the ranks, passes signals on to them, and decides what follows when they have ended.
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
-  --with "flux run -N 2 -n 4" \
+  --with "flux run -N {nodes} -n {ranks}" \
   --stop-after 3480 \
   --again "flux --parent batch --dependency=afterany:$(flux getattr jobid) '/home/me/my work/runs/first/job.sh'" \
-  --max-restarts 100
+  --ranks-per-node 2

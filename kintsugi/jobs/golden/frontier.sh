@@ -8,6 +8,8 @@
 # 120 s before the limit the script alone (B:) is sent USR1, and passes it on: the run ends its step and saves.
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue
+# A lost node does not end the job: the launcher continues on the others.
+#SBATCH --no-kill
 # A job that goes on writes behind what its log has already.
 #SBATCH --open-mode=append
 #SBATCH --output="/home/me/my work/runs/first/job_%j.log"
@@ -23,8 +25,10 @@ export FI_CXI_RX_MATCH_MODE=hybrid
 export FI_CXI_RDZV_PROTO=alt_read
 # as OLCF advises for training with RCCL
 export FI_CXI_ATS=0
+# Lustre: checkpoints are one file per rank. With files of several GiB, spread each over storage targets, once and
+# before the first run: lfs setstripe --stripe-count 4 --stripe-size 4M '/home/me/my work/runs/first'
 # It starts the ranks, passes signals on to them, and decides what follows when they have ended.
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
   --with "srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --network=disable_rdzv_get --kill-on-bad-exit=1" \
   --again "scontrol requeue $SLURM_JOB_ID" \
-  --max-restarts 100
+  --ranks-per-node 8

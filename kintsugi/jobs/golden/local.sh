@@ -6,4 +6,4 @@ cd '/home/me/my work'
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
   --with "mpirun -n 4" \
   --stop-after 3480 \
-  --max-restarts 100
+  --ranks-per-node 4

@@ -11,7 +11,7 @@ set -euo pipefail
 cd '/home/me/my work'
 # It starts the ranks, passes signals on to them, and decides what follows when they have ended.
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
-  --with "mpirun -n 4 -hostfile $PBS_NODEFILE" \
+  --with "mpirun -n {ranks} -hostfile $PBS_NODEFILE" \
   --stop-after 3480 \
   --again "qrerun $PBS_JOBID" \
-  --max-restarts 100
+  --ranks-per-node 2

@@ -16,9 +16,11 @@ cd '/home/me/my work'
 export CUDA_VISIBLE_DEVICES=3,2,1,0
 # the default monitor of registered memory can deadlock
 export FI_MR_CACHE_MONITOR=userfaultfd
+# Lustre: checkpoints are one file per rank. With files of several GiB, spread each over storage targets, once and
+# before the first run: lfs setstripe --stripe-count 4 --stripe-size 4M '/home/me/my work/runs/first'
 # It starts the ranks, passes signals on to them, and decides what follows when they have ended.
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
-  --with "mpiexec --envall --hostfile $PBS_NODEFILE -n 40 --ppn 4 --depth=8 --cpu-bind depth" \
+  --with "mpiexec --envall --hostfile $PBS_NODEFILE -n {ranks} --ppn 4 --depth=8 --cpu-bind depth" \
   --stop-after 3480 \
   --again "qrerun $PBS_JOBID" \
-  --max-restarts 100
+  --ranks-per-node 4

@@ -7,6 +7,8 @@
 # 120 s before the limit the script alone (B:) is sent USR1, and passes it on: the run ends its step and saves.
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue
+# A lost node does not end the job: the launcher continues on the others.
+#SBATCH --no-kill
 # A job that goes on writes behind what its log has already.
 #SBATCH --open-mode=append
 #SBATCH --output="/home/me/my work/runs/first/job_%j.log"
@@ -16,4 +18,4 @@ cd '/home/me/my work'
 exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
   --with "srun --mpi=pmix --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1" \
   --again "scontrol requeue $SLURM_JOB_ID" \
-  --max-restarts 100
+  --ranks-per-node 1

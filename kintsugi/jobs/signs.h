@@ -1,0 +1,80 @@
+// Signs of life: small files in RUN/.launch that the launcher and the ranks of a run rewrite every second, by which
+// each notices that the other has ended or stopped, also on other nodes. `launcher` is the launcher's, `rank_N` that of
+// rank N.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kintsugi::jobs {
+
+inline constexpr const char* kSignsFolder = ".launch";
+inline constexpr const char* kLauncherSign = "launcher";
+std::string rank_sign(int rank);  // "rank_2"
+
+// Rewrites a sign until destruction, which removes it.
+class SignWriter {
+ public:
+  struct Options {
+    std::filesystem::path path;
+    std::string host;                      // of this process
+    std::filesystem::path watched = {};    // a sign of another process; "": none
+    std::chrono::milliseconds limit = {};  // after which an unchanged `watched` is lost
+    // Called by the thread. slow: the file system did not respond for this long. lost: once.
+    std::function<void(double seconds)> slow = {};
+    std::function<void(double seconds)> lost = {};
+  };
+  explicit SignWriter(Options options);
+  ~SignWriter();
+  SignWriter(const SignWriter&) = delete;
+  SignWriter& operator=(const SignWriter&) = delete;
+
+ private:
+  void run();
+
+  const Options options_;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool end_ = false;
+  std::thread thread_;
+};
+
+// Reads the signs of ranks.
+class SignWatch {
+ public:
+  SignWatch(std::filesystem::path folder, std::chrono::milliseconds limit)
+      : folder_(std::move(folder)), limit_(limit) {}
+
+  // Call about every second. Returns the line about ranks whose sign has not changed for the limit: "no sign of life
+  // from rank 2 on n3 for 60 s", "... from any rank on n3 for 60 s (ranks 2 3)"; "" if there is none. Time in which
+  // this process itself was held up, as by the file system, does not count.
+  std::string look();
+  // The node of a rank that has given a sign; "" if it has not.
+  std::string node_of(int rank) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Sign {
+    std::string host, text;
+    Clock::time_point changed;
+  };
+
+  const std::filesystem::path folder_;
+  const std::chrono::milliseconds limit_;
+  std::map<int, Sign> signs_;
+  std::map<int, std::string> nodes_;  // of all ranks so far
+  Clock::time_point looked_ = Clock::now();
+};
+
+// Removes signs that an earlier attempt left.
+void remove_signs(const std::filesystem::path& folder);
+
+}  // namespace kintsugi::jobs

@@ -1,0 +1,96 @@
+#include "kintsugi/jobs/signs.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+
+#include "kintsugi/base/file.h"
+
+namespace kintsugi::jobs::signs_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Signs : public testing::Test {
+ protected:
+  Signs() {
+    fs::remove_all(folder);
+    base::make_folders(folder);
+  }
+  ~Signs() override { fs::remove_all(folder); }
+
+  template <typename F>
+  static bool within(std::chrono::seconds limit, const F& f) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (std::chrono::steady_clock::now() < end) {
+      if (f()) return true;
+      std::this_thread::sleep_for(20ms);
+    }
+    return false;
+  }
+  void write(int rank, const std::string& text) const { std::ofstream(folder / rank_sign(rank)) << text; }
+
+  const fs::path folder = fs::path(testing::TempDir()) / "jobs_signs_test";
+};
+
+TEST_F(Signs, AreRewrittenAndRemoved) {
+  const fs::path path = folder / rank_sign(3);
+  {
+    const SignWriter writer({.path = path, .host = "n1"});
+    ASSERT_TRUE(within(10s, [&] { return fs::exists(path); }));
+    const std::string first = base::read_file(path);
+    EXPECT_TRUE(within(10s, [&] { return base::read_file(path) != first; }));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(Signs, ARankThatStopsIsNamed) {
+  SignWatch watch(folder, 300ms);
+  write(0, "000000000001 n1\n");
+  write(1, "000000000001 n2\n");
+  write(2, "000000000001 n2\n");
+  EXPECT_EQ(watch.look(), "");
+  int count = 1;
+  std::string line;
+  ASSERT_TRUE(within(10s, [&] {
+    write(0, std::to_string(1'000'000'000'000 + ++count) + " n1\n");
+    write(1, std::to_string(1'000'000'000'000 + count) + " n2\n");
+    line = watch.look();
+    return !line.empty();
+  }));
+  EXPECT_EQ(line.rfind("no sign of life from rank 2 on n2 for ", 0), 0u) << line;
+}
+
+TEST_F(Signs, ANodeOfWhichAllRanksStopIsNamed) {
+  SignWatch watch(folder, 300ms);
+  write(0, "000000000001 n1\n");
+  write(1, "000000000001 n2\n");
+  write(2, "000000000001 n2\n");
+  int count = 1;
+  std::string line;
+  ASSERT_TRUE(within(10s, [&] {
+    write(0, std::to_string(1'000'000'000'000 + ++count) + " n1\n");
+    line = watch.look();
+    return !line.empty();
+  }));
+  EXPECT_EQ(line.rfind("no sign of life from any rank on n2 for ", 0), 0u) << line;
+  EXPECT_NE(line.find(" (ranks 1 2)"), std::string::npos) << line;
+  remove_signs(folder);
+  EXPECT_EQ(watch.look(), "");
+}
+
+TEST_F(Signs, ALauncherThatIsGoneIsNoticed) {
+  std::ofstream(folder / kLauncherSign) << "000000000001 \n";
+  std::atomic<int> lost = 0;
+  const SignWriter writer({.path = folder / rank_sign(0),
+                           .host = "n1",
+                           .watched = folder / kLauncherSign,
+                           .limit = 500ms,
+                           .lost = [&](double) { ++lost; }});
+  EXPECT_TRUE(within(20s, [&] { return lost == 1; }));
+}
+
+}  // namespace
+}  // namespace kintsugi::jobs::signs_test
