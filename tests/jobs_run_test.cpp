@@ -149,7 +149,7 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
   std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\nqueue = \"y\"\n";
   EXPECT_EQ(error("--site my.toml"),
             "error: [job] my.toml:4: unknown key site.queue; [site] has title, scheduler, again, directives, modules, "
-            "partition, image, claim\n");
+            "partition, storage, image, claim\n");
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 

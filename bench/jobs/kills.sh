@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# kills.sh KINTSUGI [--ranks N] [--nodes N] [--controllers N] [--seed S]: on a Slurm of four nodes of its own, runs that
-# `kintsugi job` submits, and in each of which one thing is killed at a moment that follows from the seed: a rank (20), a
-# node, that is its slurmd and all it runs (10), or slurmctld (5). Every run must complete by itself with the metrics of one
-# that was not disturbed; a node comes back after 40 s (of that kind the one that was tried did not complete). The last line counts; exit code 1 if a run did not complete or differs.
+# kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--seed S]: on a Slurm of four hosts of its own
+# (namespaces with addresses, processes and memory of their own), runs that `kintsugi job` submits, in each of which one thing
+# is killed at a moment that follows from the seed: a rank (20), a node (10: its network is cut and all its processes end at
+# once; it stays down until the run has ended), the batch shell, which is the launcher (5), or slurmctld (5). Every run must
+# complete unattended. Its metrics must be those of an undisturbed run, bit for bit; after the loss of a node it continues on
+# the three that are left, in another layout, and its last loss must be within 2%. At most one checkpoint interval may be
+# repeated. The last lines count; exit code 1 if a run did not complete or differs.
 set -uo pipefail
-usage() { echo "usage: kills.sh KINTSUGI [--ranks N] [--nodes N] [--controllers N] [--seed S]" >&2; exit 2; }
+usage() { echo "usage: kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--seed S]" >&2; exit 2; }
 (($# >= 1)) || usage
 kintsugi=$(realpath "$1"); shift
-ranks=20 nodes=10 controllers=5 state=1
+ranks=20 nodes=10 shells=5 controllers=5 state=1
 while (($# >= 2)); do
   case $1 in
     --ranks) ranks=$2 ;;
     --nodes) nodes=$2 ;;
+    --shells) shells=$2 ;;
     --controllers) controllers=$2 ;;
     --seed) state=$2 ;;
     *) usage ;;
@@ -22,7 +26,7 @@ root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 work=$(realpath "$(mktemp -d)")
 cleanup() { "$root/tests/slurm/stop.sh" "$work/slurm" 2>/dev/null; rm -rf "$work"; }
 trap cleanup EXIT
-"$root/tests/slurm/start.sh" "$work/slurm" || exit $?
+"$root/tests/slurm/start.sh" "$work/slurm" 4 hosts || exit $?
 # shellcheck source=/dev/null
 source "$work/slurm/env"
 cd "$work" || exit 1
@@ -32,17 +36,18 @@ draw() {
   drawn=$(((state >> 8) % $1))
 }
 numbers() { sed 's/,"tokens_per_second".*//' "$1/metrics.jsonl"; }
-# The ranks that run: the command without --with, under a step of Slurm.
-rank_pids() {
+last_loss() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
+# Processes of the program in this folder that run below Slurm: ranks, or with an argument those with that option.
+pids_of() {
   local entry
   for entry in /proc/[0-9]*; do
     [[ $(readlink "$entry/exe" 2>/dev/null) == "$kintsugi" && $(readlink "$entry/cwd" 2>/dev/null) == "$work" ]] || continue
-    { tr '\0' '\n' <"$entry/environ" | grep -q '^SLURM_STEP_ID=' && ! tr '\0' ' ' <"$entry/cmdline" | grep -q -e --with; } 2>/dev/null &&
-      echo "${entry#/proc/}"
+    { tr '\0' ' ' <"$entry/cmdline" | grep -q -e "$1"; } 2>/dev/null && echo "${entry#/proc/}"
   done
   true
 }
 steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
+ended() { grep -qs '"outcome":"finished"\|"given_up":true' "$1/attempts.jsonl"; }
 
 for ((i = 0; i < 400; ++i)); do echo "Line $((i * i % 97)) of a text that a model can learn."; done >text.txt
 "$kintsugi" prepare text.txt --tokenizer bytes --output corpus >log 2>&1 || { cat log; exit 1; }
@@ -56,7 +61,7 @@ train = "corpus/train"
 [train]
 folder = "runs/x"
 steps = 400
-global_batch = 8
+global_batch = 12
 sequence = 32
 event_files = false
 [checkpoint]
@@ -65,28 +70,28 @@ every = 40
 ranks = 4
 threads = 1
 bind = false
+[launch]
+quiet_seconds = 15
+check_seconds = 2
 TOML
 "$kintsugi" train run.toml --set train.folder=runs/whole >log 2>&1 || { cat log; exit 1; }
 
-failures=0 done_kills=0 slowest=0 summary=""
+failures=0 done_kills=0 slowest=0 summary="" killed_node=
 kill_rank() {
-  mapfile -t pids < <(rank_pids)
+  mapfile -t pids < <(pids_of --supervised)
   ((${#pids[@]} > 0)) || return 1
   draw "${#pids[@]}"
   kill -KILL "${pids[drawn]}"
 }
-# The slurmd of a node that is drawn, its slurmstepds and what they started; back after 40 s.
 kill_node() {
   draw 4
-  local node=n$((drawn + 1)) pid
-  mapfile -t pids < <(pgrep -f -- "slurmd -D -N $node -c -f $work/slurm/slurm.conf")
-  for entry in /proc/[0-9]*; do
-    { tr '\0' '\n' <"$entry/environ" | grep -qx "SLURMD_NODENAME=$node" && tr '\0' '\n' <"$entry/environ" | grep -qx "SLURM_CONF=$work/slurm/slurm.conf"; } 2>/dev/null &&
-      pids+=("${entry#/proc/}")
-  done
-  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-  (sleep 40; exec slurmd -D -N "$node" -c -f "$work/slurm/slurm.conf" -d "$(dpkg -L slurmd | grep -m 1 /slurmstepd)" </dev/null >>"slurm/log/$node.out" 2>&1) &
-  echo $! >>slurm/pids
+  killed_node=$((drawn + 1))
+  "$root/tests/slurm/host.sh" slurm crash "$killed_node"
+}
+kill_shell() {
+  mapfile -t pids < <(pids_of --with)
+  ((${#pids[@]} > 0)) || return 1
+  kill -KILL "${pids[0]}"
 }
 kill_controller() {
   local pid
@@ -98,35 +103,56 @@ kill_controller() {
 }
 
 series() {
-  local kind=$1 count=$2 k run job seconds began
+  local kind=$1 count=$2 k run seconds began repeated good=0
   for ((k = 1; k <= count; ++k)); do
     run=runs/$kind$k
-    "$kintsugi" job run.toml --site slurm --nodes 4 --time 30 --set "train.folder=$run" --submit >log 2>&1 || { cat log; exit 1; }
-    job=$(sed -n 's/^Submitted batch job //p' log)
+    "$kintsugi" job run.toml --site slurm --nodes 4 --least-nodes 3 --guard --time 30 --set "train.folder=$run" --submit \
+      >log 2>&1 || { cat log; exit 1; }
     draw 330
     local at=$((drawn + 20))
-    for ((i = 0; i < 600 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
+    for ((i = 0; i < 1200 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
     "kill_$kind" || { echo "FAILED $run: nothing to kill"; failures=$((failures + 1)); continue; }
     done_kills=$((done_kills + 1))
     began=$SECONDS
     for ((i = 0; i < 1200; ++i)); do
-      [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] && scontrol ping 2>/dev/null | grep -q UP && break
+      ended "$run" && break
       sleep 0.25
     done
     seconds=$((SECONDS - began))
     ((seconds > slowest)) && slowest=$seconds
-    if ! cmp -s <(numbers runs/whole) <(numbers "$run"); then
-      echo "FAILED $run (killed at step $at): $(steps_of "$run") of 400 steps, or other metrics"
-      cat "$run/attempts.jsonl"; tail -n 15 "$run"/job_*.log
-      scancel "$job" 2>/dev/null
-      failures=$((failures + 1))
+    # Steps that were done twice: of the log's lines those that count down.
+    repeated=$(sed -n 's/.*"from":\([0-9]*\).*/\1/p' "$run/attempts.jsonl" | tail -n 1)
+    repeated=$((at - repeated))
+    local bad=
+    grep -qs '"outcome":"finished"' "$run/attempts.jsonl" || bad="it did not finish"
+    if [[ $kind == node ]]; then
+      [[ -n $bad ]] || awk -v a="$(last_loss runs/whole)" -v b="$(last_loss "$run")" 'BEGIN { exit !(b < 1.02 * a + 0.02) }' ||
+        bad="loss $(last_loss "$run"), undisturbed $(last_loss runs/whole)"
+      [[ $(steps_of "$run") == 400 ]] || bad="$(steps_of "$run") of 400 steps"
+    elif ! cmp -s <(numbers runs/whole) <(numbers "$run"); then
+      bad="$(steps_of "$run") of 400 steps, or other metrics"
     fi
+    if [[ -n $bad ]]; then
+      echo "FAILED $run (killed at step $at): $bad"
+      cat "$run/attempts.jsonl"; tail -n 25 "$run"/job_*.log
+      failures=$((failures + 1))
+    else
+      good=$((good + 1))
+      echo "$run: killed at step $at${killed_node:+ (n$killed_node)}, complete after $seconds s; $(grep -c '"began"' "$run/attempts.jsonl") attempts, some $((repeated < 0 ? 0 : repeated)) steps repeated"
+    fi
+    scancel --me 2>/dev/null
+    if [[ -n $killed_node ]]; then
+      "$root/tests/slurm/host.sh" slurm start "$killed_node"
+      killed_node=
+    fi
+    for ((i = 0; i < 240; ++i)); do [[ $(sinfo -h -t idle -o %D 2>/dev/null) == 4 ]] && break; sleep 0.5; done
     rm -rf "$run"
   done
-  summary+="$count x $kind, "
+  summary+="$kind $good of $count, "
 }
 series rank "$ranks"
 series controller "$controllers"
 series node "$nodes"
-echo "$done_kills kills (${summary%, }), $failures failures; the longest took $slowest s from the kill to the end of the job"
+series shell "$shells"
+echo "$done_kills kills, complete: ${summary%, }; the longest took $slowest s from the kill to the end of the run"
 ((failures == 0))

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# start.sh FOLDER [NODES]: starts a Slurm cluster on this machine, as root and without systemd: munged, slurmctld and a
-# slurmd per node (4), all in FOLDER. Prints nothing; FOLDER/env is then to be sourced: it names the cluster to sbatch, srun
-# and scontrol. stop.sh FOLDER ends it. Exit code 77 if Slurm is not installed or this is not root.
+# start.sh FOLDER [NODES [hosts]]: starts a Slurm cluster on this machine, as root and without systemd: munged, slurmctld and
+# a slurmd per node (4), all in FOLDER. Prints nothing; FOLDER/env is then to be sourced: it names the cluster to sbatch, srun
+# and scontrol. With `hosts`, each node is a set of namespaces with its own address, host name, processes and /dev/shm, which
+# host.sh starts and crashes. stop.sh FOLDER ends it. Exit code 77 if Slurm is not installed, this is not root, or (hosts) the
+# machine does not allow namespaces.
 set -euo pipefail
-folder=$(realpath -m "$1") nodes=${2:-4}
+folder=$(realpath -m "$1") nodes=${2:-4} hosts=${3:-}
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 for program in munged slurmctld slurmd sbatch srun scontrol; do
   PATH=$PATH:/usr/sbin command -v $program >/dev/null || { echo "skipped: no $program (Debian: slurm-wlm munge)" >&2; exit 77; }
 done
 ((EUID == 0)) || { echo "skipped: slurmd has to be started as root" >&2; exit 77; }
 export PATH=$PATH:/usr/sbin
+if [[ $hosts == hosts ]] && ! unshare --net --uts --pid --fork --mount --mount-proc true 2>/dev/null; then
+  echo "skipped: no namespaces here" >&2; exit 77
+fi
 mkdir -p "$folder"/{munge,state,spool,log,tmp}
 for ((n = 1; n <= nodes; ++n)); do mkdir -p "$folder/tmp/n$n"; done
 chmod 700 "$folder/munge"
@@ -16,7 +22,19 @@ cd "$folder"
 
 # Ports of this cluster alone, so that two of them may run at the same time.
 base=$((20000 + $$ % 20000))
-host=$(hostname -s)
+host=$(hostname -s) controller=127.0.0.1
+names="NodeName=n[1-$nodes] NodeHostName=$host NodeAddr=127.0.0.1 Port=[$((base + 1))-$((base + nodes))]"
+if [[ $hosts == hosts ]]; then
+  network=10.$((base / 256 % 200 + 20)).$((base % 250 + 1))
+  controller=$network.254
+  names="NodeName=n[1-$nodes] NodeAddr=$network.[1-$nodes]"
+  ((nodes > 1)) || names="NodeName=n1 NodeAddr=$network.1"
+  echo "$network" >network
+  ip link add "kb$base" type bridge
+  echo "kb$base" >bridge
+  ip address add "$controller/24" dev "kb$base"
+  ip link set "kb$base" up
+fi
 dd if=/dev/urandom of=munge/key bs=1024 count=1 status=none
 chmod 400 munge/key
 munged --force --foreground --num-threads=2 --key-file="$folder/munge/key" --socket="$folder/munge/socket" \
@@ -25,7 +43,7 @@ echo $! >pids
 
 cat >slurm.conf <<CONF
 ClusterName=kintsugi
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($controller)
 SlurmctldPort=$base
 AuthType=auth/munge
 # A job that is requeued waits until its old credentials have expired.
@@ -52,7 +70,7 @@ SlurmdTimeout=15
 KillWait=10
 ReturnToService=2
 JobRequeue=1
-NodeName=n[1-$nodes] NodeHostName=$host NodeAddr=127.0.0.1 Port=[$((base + 1))-$((base + nodes))] CPUs=2 State=UNKNOWN
+$names CPUs=2 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=24:00:00 State=UP
 CONF
 echo "CgroupPlugin=cgroup/v1" >cgroup.conf
@@ -66,6 +84,10 @@ for ((i = 0; i < 50; ++i)); do [[ -S munge/socket ]] && break; sleep 0.1; done
 slurmctld -D -i -f slurm.conf </dev/null >log/slurmctld.out 2>&1 &
 echo $! >>pids
 for ((n = 1; n <= nodes; ++n)); do
+  if [[ $hosts == hosts ]]; then
+    "$here/host.sh" "$folder" start "$n"
+    continue
+  fi
   slurmd -D -N "n$n" -c -f "$folder/slurm.conf" ${stepd:+-d "$stepd"} </dev/null >"log/n$n.out" 2>&1 &
   echo $! >>pids
 done

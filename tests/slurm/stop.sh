@@ -10,6 +10,15 @@ if [[ -f $folder/env ]]; then
   sleep 0.3
 fi
 mapfile -t pids < <(tac "$folder/pids")
+hosts() {
+  [[ -f $folder/bridge ]] || return 0
+  local init
+  for init in "$folder"/spool/n*.init; do
+    "$(dirname "${BASH_SOURCE[0]}")/host.sh" "$folder" remove "$(basename "$init" .init | tr -d n)"
+  done
+  ip link delete "$(<"$folder/bridge")" 2>/dev/null
+}
+trap hosts EXIT
 kill "${pids[@]}" 2>/dev/null
 for ((i = 0; i < 50; ++i)); do
   kill -0 "${pids[@]}" 2>/dev/null || exit 0
