@@ -65,7 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
         ModelLayout{"unet", "tensor=2"}, ModelLayout{"unet", "pipe=2"}, ModelLayout{"unet", "pipe=2 schedule=gpipe"},
         ModelLayout{"unet", "pipe=3 schedule=zero_bubble"}, ModelLayout{"unet", "space=2 pipe=3"},
         ModelLayout{"unet", "pipe=2 data=2 zero=2"}, ModelLayout{"unet", "pipe=2 schedule=interleaved chunks=2"},
-        ModelLayout{"unet", "pipe=2 recompute=full"}, ModelLayout{"unet-deep", "space=2 space_dims=depth"},
+        ModelLayout{"unet", "pipe=2 recompute=full"}, ModelLayout{"unet", "pipe=4"},
+        ModelLayout{"unet", "pipe=2 schedule=interleaved chunks=4"},
+        ModelLayout{"unet-deep", "space=2 space_dims=depth"},
         ModelLayout{"unet-deep", "space=4 space_dims=depth,height"},
         ModelLayout{"cosmoflow", "space=2 space_dims=depth"}, ModelLayout{"cosmoflow", "space=2 tensor=2"},
         ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"}, ModelLayout{"vit", "tensor=2"},
@@ -75,8 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A stage of a U-Net sends several values to a later one, and as many gradients come back.
 TEST(ImageLayouts, UNetsHaveProgramsWithManyMicroBatches) {
-  for (const std::string pipe : {"pipe=2", "pipe=3", "pipe=2 schedule=gpipe", "pipe=4 schedule=gpipe",
-                                 "pipe=3 schedule=zero_bubble", "pipe=2 data=2 zero=3"}) {
+  for (const std::string pipe :
+       {"pipe=2", "pipe=3", "pipe=4", "pipe=9", "pipe=2 schedule=gpipe", "pipe=4 schedule=gpipe",
+        "pipe=4 schedule=zero_bubble", "pipe=2 schedule=interleaved chunks=2", "pipe=2 schedule=interleaved chunks=4",
+        "pipe=4 schedule=interleaved chunks=2", "pipe=2 data=2 zero=3", "pipe=4 space=2", "pipe=4 recompute=full"}) {
     SCOPED_TRACE(pipe);
     config::Settings s = image_model("unet", "fp32");
     s.train.global_batch = 16;

@@ -45,7 +45,9 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   // Values of one layer are added there, and those of another stage on that stage, which sends only the sum: the bits
   // are then independent of how stages are cut.
   const auto add_there = [&](Op& sum, const std::vector<Id>& of, int stage) {
-    const int layer = layer_of(of[0]);
+    // With several chunks per stage, in the chunk of the value that is produced last.
+    const int latest = layer_of(*std::ranges::max_element(of)), first = layer_of(of[0]);
+    const int layer = emit_.stages().chunk(first) == emit_.stages().chunk(latest) ? first : latest;
     const bool of_layer = std::ranges::all_of(of, [&](Id v) { return layer_of(v) == layer; });
     if (of.size() > 1 && emit_.stages().stage(layer) == stage && (of_layer || stage != here)) sum.layer = layer;
   };

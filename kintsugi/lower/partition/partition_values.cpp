@@ -165,8 +165,31 @@ void Partitioner::receive(Id id, const Layout& goal, const Op& op, BodyId body) 
   const Piece* found = smallest_to_send(id, goal);
   base::require(found != nullptr, "partition", "no piece of \"{}\" can be sent", value(id).name);
   const Piece source = *found;
-  const BufferId b = emit_.message(source.buffer, maker_of(source), site(op, to));
-  value(id).pieces.push_back({b, source.layout, kNoBody, emit_.stage(to), to});
+  BodyId from = maker_of(source);
+  BufferId b = source.buffer;
+  for (const BodyId next : way(from, to)) {
+    b = emit_.message(b, from, site(op, next));
+    value(id).pieces.push_back({b, source.layout, kNoBody, emit_.stage(next), next});
+    from = next;
+  }
+}
+
+// The bodies that receive a message, in order; the last is on the stage of `to`. Within a forward or backward pass a
+// value goes through the chunks in between: a message to a distant stage would wait until that stage reaches its
+// micro-batch, and with it all later messages of its sender (the last level of a U-Net reads the first).
+std::vector<BodyId> Partitioner::way(BodyId from, BodyId to) {
+  const Work work = emit_.body(to).work;
+  const int first = emit_.body(from).chunk, last = emit_.body(to).chunk;
+  const bool forward = work == Work::forward && first < last, backward = work == Work::backward && first > last;
+  if (emit_.body(from).work != work || !(forward || backward)) return {to};
+  const int step = forward ? 1 : -1;
+  std::vector<BodyId> list;
+  for (int chunk = first + step; chunk != last; chunk += step) {
+    list.push_back(emit_.body_for(work, chunk));
+    if (emit_.stage(list.back()) == emit_.stage(to)) return list;
+  }
+  list.push_back(to);
+  return list;
 }
 
 // A parameter as stored in its bucket; if the bucket's flat dim is split, gathers the bucket for the body.

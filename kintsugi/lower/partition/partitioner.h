@@ -83,6 +83,7 @@ class Partitioner {
   void receive(Id v, const Layout& goal, const graph::Op& op, BodyId body);
   const Piece* smallest_to_send(Id v, const Layout& goal) const;
   BodyId maker_of(const Piece& piece);
+  std::vector<BodyId> way(BodyId from, BodyId to);
   BufferId make_free(Id v, const Layout& goal, const graph::Op& op, BodyId body);
   Piece stored_parameter(const graph::Op& read, const graph::Op& op, BodyId body);
   BufferId gathered(int bucket, graph::StateId state, const graph::Op& op, BodyId body);
