@@ -136,7 +136,7 @@ void FolderReader::require_architecture() const {
     }
     if (!fits(tensors) || unknown(tensors)) continue;
     throw base::UserError(
-        "model", "{}: config.json describes a {}, and the tensors are those of a {}: its \"model_type\" is \"{}\"",
+        "model", "{}: config.json describes {}, and the tensors are those of {}: its \"model_type\" is \"{}\"",
         base::in_quotes(folder_.string()), config_.model.family, other.config.name, other.config.name);
   }
 }

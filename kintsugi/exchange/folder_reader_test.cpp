@@ -252,8 +252,8 @@ TEST(FolderReader, NamesTheNetworkThatTheTensorsAreOf) {
   };
   EXPECT_EQ(error_as("resnet18"), "");
   for (const std::string type : {"resnet34", "resnet50"})
-    EXPECT_EQ(error_as(type), "[model] \"folder\": config.json describes a " + type +
-                                  ", and the tensors are those of a resnet18: its \"model_type\" is \"resnet18\"");
+    EXPECT_EQ(error_as(type), "[model] \"folder\": config.json describes " + type +
+                                  ", and the tensors are those of resnet18: its \"model_type\" is \"resnet18\"");
   EXPECT_NE(error_as("resnet_18").find("the model_type \"resnet_18\" is not known here"), std::string::npos);
 }
 
