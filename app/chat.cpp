@@ -69,7 +69,8 @@ class History {
     const bool first = messages_.empty() || messages_.back().role == Role::system;
     messages_.push_back({Role::user, std::move(question)});
     const std::span<const Said> said(messages_);
-    encode(text::format_chat(chat_, views(first ? said : said.last(1))), first);
+    const std::string text = text::format_chat(chat_, views(first ? said : said.last(1)));
+    encode(first ? text : text.substr(chat_.begin.size()), first);
     return ids_;
   }
 
@@ -118,7 +119,7 @@ class History {
 class Answer {
  public:
   Answer(const ChatTemplate& chat, const text::Tokenizer& tokenizer, int64_t length)
-      : ends_(tokenizer.stops()), length_(length), decoder_(tokenizer), stop_({std::string(chat.stop)}) {
+      : ends_(tokenizer.stops()), length_(length), decoder_(tokenizer), stop_(stops_of(chat)) {
     for (const int32_t end : ends_)
       if (text::stop_token(tokenizer, chat) == end || tokenizer.decode(std::span(&end, 1)) == chat.stop) stop_id_ = end;
   }
@@ -146,6 +147,9 @@ class Answer {
   bool ended() const { return ended_; }
 
  private:
+  static std::vector<std::string> stops_of(const ChatTemplate& chat) {
+    return chat.stop.empty() ? std::vector<std::string>() : std::vector{std::string(chat.stop)};
+  }
   void say(const std::string& part) {
     text_ += part;
     print_model_text(part);

@@ -80,7 +80,8 @@ class Written {
  private:
   static std::vector<std::string> stops_of(const GenerateOptions& o) {
     std::vector<std::string> stops = o.stops;
-    if (!o.prompts.chat.empty()) stops.emplace_back(text::chat_template(o.prompts.chat).stop);
+    if (o.prompts.chat.empty()) return stops;
+    if (const std::string_view stop = text::chat_template(o.prompts.chat).stop; !stop.empty()) stops.emplace_back(stop);
     return stops;
   }
 

@@ -38,7 +38,7 @@ std::vector<std::string> given_texts(const PromptOptions& o) {
 // The prompt as the user's turn, after which the model answers.
 std::string chat_of(const PromptOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
   const text::ChatTemplate& chat = text::chat_template(o.chat);
-  if (!text::stop_token(tokenizer, chat))
+  if (!chat.stop.empty() && !text::stop_token(tokenizer, chat))
     throw base::UserError(
         "generate", "--chat {}: the tokenizer has no token \"{}\", so the model was not trained with this template",
         o.chat, chat.stop);

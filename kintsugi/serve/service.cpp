@@ -279,7 +279,7 @@ HttpAnswer Service::chat(const HttpRequest& http) {
   const Ids ids = with_beginning(text, true, of_text);
   parts.prompt_tokens = std::ssize(ids);
   std::vector<std::string> stops = request.sampling.stops;
-  stops.emplace_back(format.stop);
+  if (!format.stop.empty()) stops.emplace_back(format.stop);
   for (int64_t n = 0; n < request.sampling.choices; ++n)
     parts.choices.push_back(make_choice(ids, {}, request.sampling, n, stops, false));
   return begin(std::move(parts), request.sampling);

@@ -1,6 +1,7 @@
 // The formats follow the models' own cards: ChatML (OpenAI 2023), Llama 2 (Touvron et al. 2023b, appendix A.3.3 and the
 // published code), Llama 3 (the Llama team 2024, section 4.1, and the published tokenizer), Mistral 7B Instruct v0.1
-// and v0.2, v0.3, Gemma 2 and 3, Qwen3 (answers that end a conversation begin without thoughts).
+// and v0.2, v0.3, Gemma 2 and 3, Qwen3 (answers that end a conversation begin without thoughts); gpt-oss (OpenAI 2025,
+// harmony: a fixed date, no thoughts); and texts as they are.
 #include "kintsugi/text/chat_template.h"
 
 #include <array>
@@ -14,7 +15,7 @@
 namespace kintsugi::text {
 namespace {
 
-constexpr std::array<ChatTemplate, 7> kTemplates = {{
+constexpr std::array<ChatTemplate, 9> kTemplates = {{
     {.name = "chatml",
      .system = "<|im_start|>system\n{}<|im_end|>\n",
      .user = "<|im_start|>user\n{}<|im_end|>\n",
@@ -65,6 +66,17 @@ constexpr std::array<ChatTemplate, 7> kTemplates = {{
      .answer = "<|im_start|>assistant\n",
      .stop = "<|im_end|>",
      .last = "<think>\n\n</think>\n\n"},
+    {.name = "gpt-oss",
+     .system = "<|start|>developer<|message|># Instructions\n\n{}\n\n<|end|>",
+     .user = "<|start|>user<|message|>{}<|end|>",
+     .assistant = "<|start|>assistant<|channel|>final<|message|>{}<|end|>",
+     .answer = "<|start|>assistant",
+     .stop = "<|end|>",
+     .begin = "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\n"
+              "Knowledge cutoff: 2024-06\nCurrent date: 2025-08-05\n\nReasoning: medium\n\n"
+              "# Valid channels: analysis, commentary, final. Channel must be included for every message.<|end|>",
+     .last_stop = "<|return|>"},
+    {.name = "none", .system = "{}", .user = "{}", .assistant = "{}", .answer = "", .stop = ""},
 }};
 
 std::string filled(std::string_view format, std::string_view content) {
@@ -95,11 +107,13 @@ void require_turns(std::span<const Message> messages) {
     throw base::UserError("chat", "the last turn must be the user's, which the model answers");
 }
 
-// The assistant's turn after `answer`, up to the end of the stop text.
-std::string_view spoken(const ChatTemplate& chat) {
+// The assistant's turn after `answer`, up to the end of the stop text; `last`: that ends the conversation.
+std::string spoken(const ChatTemplate& chat, bool last) {
   std::string_view turn = chat.assistant;
   turn.remove_prefix(chat.answer.size());
-  return turn.substr(0, turn.find(chat.stop) + chat.stop.size());
+  if (chat.stop.empty()) return std::string(turn);
+  const std::string_view stop = last && !chat.last_stop.empty() ? chat.last_stop : chat.stop;
+  return std::string(turn.substr(0, turn.rfind(chat.stop))) + std::string(stop);
 }
 
 }  // namespace
@@ -120,7 +134,7 @@ const ChatTemplate& chat_template(std::string_view name) {
 
 std::string format_chat(const ChatTemplate& chat, std::span<const Message> messages) {
   require_turns(messages);
-  std::string text, before;  // the content of the next turn
+  std::string text(chat.begin), before;  // the content of the next turn
   for (const Message& message : messages) {
     const std::string content = before + std::string(chat.trimmed ? trimmed(message.content) : message.content);
     before.clear();
@@ -148,6 +162,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
     if (parts.empty() || parts.back().answer != answer) parts.push_back({.text = {}, .answer = answer});
     parts.back().text += text;
   };
+  if (!chat.begin.empty()) add(chat.begin, false);
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     const std::string content = before + std::string(chat.trimmed ? trimmed(message.content) : message.content);
@@ -155,7 +170,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
     if (message.role == Role::assistant) {
       add(chat.answer, false);
       const bool last = i + 1 == messages.size();
-      add(filled(spoken(chat), (last ? std::string(chat.last) : std::string()) + content), true);
+      add(filled(spoken(chat, last), (last ? std::string(chat.last) : std::string()) + content), true);
       add(after_answer(chat), false);
     } else if (message.role == Role::user) {
       add(filled(chat.user, content), false);
@@ -167,12 +182,15 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
 }
 
 std::string_view after_answer(const ChatTemplate& chat) {
+  if (chat.stop.empty()) return "";
   return chat.assistant.substr(chat.assistant.find(chat.stop) + chat.stop.size());
 }
 
 std::optional<int32_t> stop_token(const Tokenizer& tokenizer, const ChatTemplate& chat) {
-  if (const auto control = tokenizer.control_token(chat.stop)) return control;
-  const std::vector<int32_t> ids = tokenizer.encode(chat.stop);
+  if (chat.stop.empty()) return tokenizer.end_of_text();
+  const std::string_view stop = chat.last_stop.empty() ? chat.stop : chat.last_stop;
+  if (const auto control = tokenizer.control_token(stop)) return control;
+  const std::vector<int32_t> ids = tokenizer.encode(stop);
   return ids.size() == 1 ? std::optional(ids[0]) : std::nullopt;
 }
 
@@ -198,13 +216,11 @@ void encode_chat(const Tokenizer& tokenizer, std::string_view text, bool first, 
 const ChatTemplate* recognize_chat(std::string_view jinja) {
   const auto has = [&](std::string_view text) { return jinja.find(text) != jinja.npos; };
   // Applies the first rule whose text occurs.
-  constexpr std::pair<std::string_view, std::string_view> kRules[] = {{"<|start_header_id|>", "llama3"},
-                                                                      {"<start_of_turn>", "gemma"},
-                                                                      {"</think>", "qwen3"},
-                                                                      {"<|im_start|>", "chatml"},
-                                                                      {"<<SYS>>", "llama2"},
-                                                                      {"[AVAILABLE_TOOLS]", "mistral-v3"},
-                                                                      {"[INST]", "mistral"}};
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {"<|start_header_id|>", "llama3"},   {"<start_of_turn>", "gemma"},
+      {"<|channel|>", "gpt-oss"},          {"</think>", "qwen3"},
+      {"<|im_start|>", "chatml"},          {"<<SYS>>", "llama2"},
+      {"[AVAILABLE_TOOLS]", "mistral-v3"}, {"[INST]", "mistral"}};
   for (const auto& [text, name] : kRules)
     if (has(text) && (name != "qwen3" || has("<|im_start|>"))) return &chat_template(name);
   return nullptr;

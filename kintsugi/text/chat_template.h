@@ -57,7 +57,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
 // The text after the stop text of an answer.
 std::string_view after_answer(const ChatTemplate& chat);
 
-// The token of the template's stop text, if the tokenizer has one.
+// The token of the template's stop text, if the tokenizer has one; without a stop text, its end of text.
 std::optional<int32_t> stop_token(const Tokenizer& tokenizer, const ChatTemplate& chat);
 
 // Appends the ids of a chat's text. <s> and </s> in it are tokens even where the encoder never creates them from text.

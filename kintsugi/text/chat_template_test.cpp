@@ -69,14 +69,18 @@ TEST(ChatTemplate, PartsSayWhatIsAnswered) {
       all += part.text;
       if (part.answer) answers += part.text + "|";
     }
-    const std::string space = t.name == "llama2" || t.name == "mistral-v3" ? " " : "";
-    const std::string end = (t.name == "llama2" ? " " : "") + std::string(t.stop) + "|";
-    EXPECT_EQ(answers, space + "Hi!" + end + space + std::string(t.last) + "See you." + end);
+    const std::string space = t.name == "llama2" || t.name == "mistral-v3" ? " "
+                              : t.name == "gpt-oss"                        ? "<|channel|>final<|message|>"
+                                                                           : "";
+    const std::string before_end = t.name == "llama2" ? " " : "", stop(t.stop),
+                      last_stop(t.last_stop.empty() ? t.stop : t.last_stop);
+    EXPECT_EQ(answers, space + "Hi!" + before_end + stop + "|" + space + std::string(t.last) + "See you." + before_end +
+                           last_stop + "|");
     // Up to the last answer it is the generation prompt.
     const std::string asked = format_chat(t, std::span(chat).first(4));
     EXPECT_EQ(all.substr(0, asked.size()), asked);
-    EXPECT_EQ(all.substr(asked.size()), space + std::string(t.last) + "See you." + (t.name == "llama2" ? " " : "") +
-                                            std::string(t.stop) + std::string(after_answer(t)));
+    EXPECT_EQ(all.substr(asked.size()),
+              space + std::string(t.last) + "See you." + before_end + last_stop + std::string(after_answer(t)));
   }
 }
 
@@ -109,6 +113,7 @@ TEST(ChatTemplate, IsRecognizedByItsContent) {
   EXPECT_EQ(name("bos_token + '[INST] ' + content"), "mistral");
   EXPECT_EQ(name("'[AVAILABLE_TOOLS]' '[INST]'"), "mistral-v3");
   EXPECT_EQ(name("'<start_of_turn>' + role"), "gemma");
+  EXPECT_EQ(name("'<|start|>assistant<|channel|>final<|message|>'"), "gpt-oss");
   EXPECT_EQ(name("'### Human: ' + content"), "none");
 }
 
