@@ -13,12 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/data/chat_lines.h"
 #include "kintsugi/text/chat_template.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::data {
 
 bool is_conversations(const std::filesystem::path& path);  // by name: "chats.jsonl"
+
+// The turns of a line. Throws UserError for a malformed one.
+std::vector<Turn> conversation_turns(const base::Json& line);
 
 class Conversations {
  public:

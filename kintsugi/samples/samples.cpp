@@ -10,6 +10,8 @@
 #include "kintsugi/samples/image_samples.h"
 #include "kintsugi/samples/masked_samples.h"
 #include "kintsugi/samples/number_samples.h"
+#include "kintsugi/samples/preference_samples.h"
+#include "kintsugi/samples/rollout_samples.h"
 
 namespace kintsugi::samples {
 namespace {
@@ -133,16 +135,24 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
                                                            .order = order});
 }
 
+TooLong too_long(const Settings& s) {
+  const std::string& asked = s.data.long_conversations;
+  return asked == "drop" ? TooLong::drop : asked == "cut" ? TooLong::cut : TooLong::refuse;
+}
+
+std::unique_ptr<PreferenceSamples> preference_samples(const Settings& s, const DataFile& file, int64_t sequence,
+                                                      const SampleOrder& order) {
+  return std::make_unique<PreferenceSamples>(
+      file.preferences, PreferenceOptions{.sequence = sequence, .too_long = too_long(s), .order = order});
+}
+
 // Packed if a document has the same positions wherever it begins.
 std::unique_ptr<ConversationSamples> conversation_samples(const Settings& s, const DataFile& file, int64_t sequence,
                                                           const SampleOrder& order) {
-  const std::string& too_long = s.data.long_conversations;
   return std::make_unique<ConversationSamples>(
       file.conversations, ConversationOptions{.sequence = sequence,
                                               .packed = config::positions(s.model) != config::Positions::learned,
-                                              .too_long = too_long == "drop"  ? TooLong::drop
-                                                          : too_long == "cut" ? TooLong::cut
-                                                                              : TooLong::refuse,
+                                              .too_long = too_long(s),
                                               .order = order});
 }
 
@@ -172,6 +182,21 @@ std::unique_ptr<SampleSource> training_samples(const Settings& s, const std::vec
       throw base::UserError("data", "conversations are learnt from one file; data.train names {}", files.size());
     return conversation_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
   }
+  if (!files.empty() && files[0].preferences) {
+    if (files.size() != 1)
+      throw base::UserError("data", "preferences are learnt from one file; data.train names {}", files.size());
+    return preference_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
+  }
+  if (!files.empty() && files[0].prompts) {
+    if (files.size() != 1)
+      throw base::UserError("data", "rewards are learnt from one file of prompts; data.train names {}", files.size());
+    return std::make_unique<RolloutSamples>(files[0].prompts,
+                                            RolloutOptions{.sequence = s.train.sequence,
+                                                           .group = s.grpo.group,
+                                                           .length = s.grpo.length,
+                                                           .too_long = too_long(s),
+                                                           .order = {.shuffled = true, .seed = s.train.seed}});
+  }
   std::vector<WeightedFile> list;
   for (const DataFile& file : files) list.push_back({file.tokens, file.weight});
   if (!is_masked(s.model))
@@ -184,6 +209,7 @@ std::unique_ptr<SampleSource> training_samples(const Settings& s, const std::vec
 std::unique_ptr<FiniteSource> evaluation_samples(const Settings& s, const DataFile& file, int64_t sequence) {
   if (has_labels(s.model)) return labelled_samples(s, file, sequence, {});
   if (file.conversations) return conversation_samples(s, file, sequence, {});
+  if (file.preferences) return preference_samples(s, file, sequence, {});
   const bool masked = is_masked(s.model);
   const MaskedOptions options = masked ? masked_options(s, sequence) : MaskedOptions{};
   const int64_t window = masked ? window_of(options) : sequence;
