@@ -95,7 +95,9 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, samples::Bat
   } else {
     fill("images", uint8_t{}, [&](size_t i, size_t) { return word(i) % 256; });
   }
-  for (const std::string_view name : {"features", "targets"})
+  fill("reference", double{}, [&](size_t i, size_t) { return static_cast<double>(word(i) % 1000) / 500 - 1; });
+  fill("sampled", float{}, [&](size_t i, size_t) { return -static_cast<float>(word(i) % 1000) / 100; });
+  for (const std::string_view name : {"token_weights", "features", "targets"})
     fill(name, float{}, [&](size_t i, size_t size) { return static_cast<float>(word(i + size) % 1000) / 500 - 1; });
 }
 

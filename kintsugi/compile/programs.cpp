@@ -55,6 +55,7 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
                        .evaluate = timed ? nullptr : pointer_to(graphs.evaluate),
                        .sample = timed ? nullptr : pointer_to(graphs.sample),
                        .tasks = timed ? nullptr : pointer_to(graphs.tasks),
+                       .score = timed ? nullptr : pointer_to(graphs.score),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
                        .kernels = r.kernels,
@@ -70,9 +71,11 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  // Kernels of experts, latent attention, sinks, images and smoothed labels are the processor's alone.
+  // Kernels of experts, latent attention, sinks, images and smoothed labels, preferences and rewards are the
+  // processor's alone.
   const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model) &&
-                     s.model.image_channels == 0 && s.train.label_smoothing == 0.0;
+                     s.model.image_channels == 0 && s.train.label_smoothing == 0.0 &&
+                     config::method(s.train) == config::Method::likelihood;
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;
 }

@@ -64,6 +64,14 @@ Key lora(Row row) {
   return key<&Settings::lora, M>("lora", std::move(row));
 }
 template <auto M>
+Key dpo(Row row) {
+  return key<&Settings::dpo, M>("dpo", std::move(row));
+}
+template <auto M>
+Key grpo(Row row) {
+  return key<&Settings::grpo, M>("grpo", std::move(row));
+}
+template <auto M>
 Key parallel(Row row) {
   return key<&Settings::parallel, M>("parallel", std::move(row));
 }
@@ -380,6 +388,10 @@ std::vector<Key> train_keys() {
                                      "bf16, halves their memory and traffic",
                                      "grad_dtype main_grads_dtype grad_accum_dtype gradient_accumulation_dtype"}),
       train<&Train::optimizer>({"optimizer", Name{"an optimizer"}, fixed, "", "update rule", "optim"}),
+      train<&Train::method>({"method", one_of(kMethods), fixed, "",
+                             "training objective: likelihood of the data, preferences (DPO), or rewards of sampled "
+                             "answers (GRPO)",
+                             "trainer rl"}),
       train<&Train::learning_rate>(
           {"learning_rate", kPositive, kept, "", "peak learning rate", "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>(
@@ -511,6 +523,36 @@ std::vector<Key> lora_keys() {
           {"targets", Texts{"a list of name patterns, e.g. \"query\""}, fixed, "",
            "linear layers with adapters: names or suffixes; * matches any text; empty: all in the blocks",
            "target_modules lora_target_modules"}),
+  };
+}
+
+std::vector<Key> dpo_keys() {
+  return {
+      dpo<&Dpo::beta>({"beta", kPositive, fixed, "", "weight of the log-ratio to the reference, the initial model"}),
+  };
+}
+
+std::vector<Key> grpo_keys() {
+  return {
+      grpo<&Grpo::group>(
+          {"group", Integer{2, 4096}, fixed, "", "answers sampled per prompt", "num_generations group_size"}),
+      grpo<&Grpo::length>({"length", Integer{1, kLarge}, fixed, "", "maximum number of tokens of an answer",
+                           "max_completion_length max_new_tokens"}),
+      grpo<&Grpo::temperature>(
+          {"temperature", kPositive, fixed, "", "sampling temperature; 1: the model's own distribution"}),
+      grpo<&Grpo::clip>({"clip", kFraction, fixed, "",
+                         "bound of the distance from 1 of the ratio of a token's probabilities in training and "
+                         "sampling; 0: none",
+                         "epsilon cliprange"}),
+      grpo<&Grpo::reward>({"reward", one_of(kRewards), fixed, "",
+                           "reward of an answer: equal text, equal last number, a regular expression, or a program",
+                           "reward_funcs"}),
+      grpo<&Grpo::pattern>({"pattern", Text{"a regular expression"}, fixed, "",
+                            "with reward \"pattern\": what to find in an answer; {answer} is the right one"}),
+      grpo<&Grpo::program>({"program", Texts{"a list of a command and its arguments"}, fixed, "",
+                            "with reward \"program\": reads a line of JSON per answer and prints its reward"}),
+      grpo<&Grpo::timeout_seconds>(
+          {"timeout_seconds", kPositive, free, "", "with reward \"program\": time limit per answer"}),
   };
 }
 
@@ -679,8 +721,8 @@ std::vector<Key> evaluate_keys() {
 
 std::vector<Key> list() {
   std::vector<Key> all;
-  for (const auto& section :
-       {model_keys, data_keys, train_keys, lora_keys, parallel_keys, checkpoint_keys, launch_keys, evaluate_keys})
+  for (const auto& section : {model_keys, data_keys, train_keys, lora_keys, dpo_keys, grpo_keys, parallel_keys,
+                              checkpoint_keys, launch_keys, evaluate_keys})
     for (Key& key : section()) all.push_back(std::move(key));
   return all;
 }
@@ -697,8 +739,8 @@ const std::vector<Key>& keys() {
 }
 
 const std::vector<std::string_view>& sections() {
-  static const std::vector<std::string_view> kSections = {"model",    "data",       "train",  "lora",
-                                                          "parallel", "checkpoint", "launch", "evaluate"};
+  static const std::vector<std::string_view> kSections = {"model", "data",     "train",      "lora",   "dpo",
+                                                          "grpo",  "parallel", "checkpoint", "launch", "evaluate"};
   return kSections;
 }
 
@@ -707,6 +749,8 @@ std::string_view describe_section(std::string_view section) {
   if (section == "data") return "what it learns from";
   if (section == "train") return "how it learns";
   if (section == "lora") return "low-rank adapters (LoRA), trained instead of the weights";
+  if (section == "dpo") return "preferences (train.method \"dpo\")";
+  if (section == "grpo") return "rewards (train.method \"grpo\")";
   if (section == "parallel") return "what it runs on";
   if (section == "launch") return "how kintsugi launch supervises the run";
   if (section == "checkpoint") return "what is saved";

@@ -182,14 +182,15 @@ TEST(Read, UnknownKeys) {
 TEST(Read, UnknownSections) {
   EXPECT_EQ(error_in("[trian]\nsteps = 2\n"), "[config] run.toml:1: unknown section [trian]; did you mean [train]?");
   EXPECT_EQ(error_in("[logging]\n"),
-            "[config] run.toml:1: unknown section [logging]; there are [model], [data], [train], [lora], [parallel], "
+            "[config] run.toml:1: unknown section [logging]; there are [model], [data], [train], [lora], [dpo], "
+            "[grpo], [parallel], "
             "[checkpoint], [launch], [evaluate]");
   EXPECT_EQ(error_in("layers = 3\n"),
             "[config] run.toml:1: key layers comes before any section; did you mean model.layers?");
-  EXPECT_EQ(
-      error_in("shoe = 3\n"),
-      "[config] run.toml:1: key shoe comes before any section; there are [model], [data], [train], [lora], [parallel], "
-      "[checkpoint], [launch], [evaluate]");
+  EXPECT_EQ(error_in("shoe = 3\n"),
+            "[config] run.toml:1: key shoe comes before any section; there are [model], [data], [train], [lora], "
+            "[dpo], [grpo], [parallel], "
+            "[checkpoint], [launch], [evaluate]");
   EXPECT_EQ(error_in("model = 3\n"), "[config] run.toml:1: model is an integer; it must be a section, written [model]");
   EXPECT_EQ(error_in("[[model]]\nlayers = 2\n"),
             "[config] run.toml:1: model is a list; it must be a section, written [model]");

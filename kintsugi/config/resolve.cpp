@@ -276,12 +276,55 @@ void check_tasks(const Given& given) {
 void check_conversations(const Given& given) {
   const Settings& s = given.settings;
   if (!learns_conversations(s.data)) return;
-  if (!s.data.reset_at_document)
+  if (!s.data.reset_at_document && method(s.train) != Method::grpo)
     throw base::UserError("config", "{}{} would let conversations of one sample see each other; leave it out",
                           place(given, {"data.reset_at_document"}), given.say("data.reset_at_document"));
   if (objective(s.model) != Objective::next)
     throw base::UserError("config", "{}{} learns no conversations; the objective \"next\" does",
                           place(given, {"model.objective"}), given.say("model.objective"));
+}
+
+// Methods that need chats, and what of them.
+void check_method(const Given& given) {
+  const Settings& s = given.settings;
+  const Method chosen = method(s.train);
+  if (chosen == Method::likelihood) return;
+  const std::string where = place(given, {"train.method"});
+  if (objective(s.model) != Objective::next || !reads_tokens(given))
+    throw base::UserError("config", "{}{} needs a model that continues texts: objective \"next\", and this is \"{}\"",
+                          where, given.say("train.method"), s.model.objective);
+  if (!s.data.train.empty() && !learns_conversations(s.data))
+    throw base::UserError("config", "{}{} learns from a file NAME.jsonl, and data.train names \"{}\"", where,
+                          given.say("train.method"), s.data.train[0].path);
+  if (chosen == Method::dpo && positions(s.model) == Positions::learned)
+    throw base::UserError("config",
+                          "{}{} puts both answers into one sample, which needs positions relative to the answer: "
+                          "model.positions \"rotary\", and this is \"learned\"",
+                          where, given.say("train.method"));
+  if (s.data.long_conversations == "cut")
+    throw base::UserError("config", "{}{} cannot cut answers, whose end counts; \"drop\" or \"refuse\" can be set",
+                          place(given, {"data.long_conversations"}), given.say("data.long_conversations"));
+}
+
+void check_rewards(const Given& given) {
+  const Settings& s = given.settings;
+  if (method(s.train) != Method::grpo) return;
+  if (s.train.global_batch % s.grpo.group != 0)
+    throw base::UserError("config", "{}{} must divide train.global_batch {}, which counts answers",
+                          place(given, {"grpo.group", "train.global_batch"}), given.say("grpo.group"),
+                          s.train.global_batch);
+  if (s.data.reset_at_document)
+    throw base::UserError("config", "{}{} does not go with train.method \"grpo\", whose samples are single answers",
+                          place(given, {"data.reset_at_document"}), given.say("data.reset_at_document"));
+  if (s.train.sample_every > 0)
+    throw base::UserError("config", "{}{} does not go with train.method \"grpo\", which samples in every step",
+                          place(given, {"train.sample_every", "train.prompts"}), given.say("train.sample_every"));
+  if (reward(s.grpo) == Reward::pattern && s.grpo.pattern.empty())
+    throw base::UserError("config", "{}grpo.pattern is missing, the regular expression of reward \"pattern\"",
+                          place(given, {"grpo.reward"}));
+  if (reward(s.grpo) == Reward::program && s.grpo.program.empty())
+    throw base::UserError("config", "{}grpo.program is missing, the command of reward \"program\"",
+                          place(given, {"grpo.reward"}));
 }
 
 void check_samples(const Given& given) {
@@ -392,6 +435,10 @@ void warn_of_idle_keys(Resolved& given) {
     warn_if_idle(given, key, learns_conversations(s.data), "data.train");
   for (const std::string_view key : {"lora.alpha", "lora.dropout", "lora.targets"})
     warn_if_idle(given, key, s.lora.rank > 0, "lora.rank");
+  warn_if_idle(given, "dpo.beta", method(s.train) == Method::dpo, "train.method");
+  for (const std::string_view key : {"grpo.group", "grpo.length", "grpo.temperature", "grpo.clip", "grpo.reward",
+                                     "grpo.pattern", "grpo.program", "grpo.timeout_seconds"})
+    warn_if_idle(given, key, method(s.train) == Method::grpo, "train.method");
   const bool images = given.catalog->family(s.model.family)->reads_images;
   warn_if_idle(given, "data.crop_padding", images, "model.family");
   warn_if_idle(given, "data.flip", images, "model.family");
@@ -431,7 +478,7 @@ Given fill_derived(Given given, int64_t cores) {
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
   derive<int64_t>(given, "train.cooldown_steps", s.train.cooldown_steps, 0,
                   std::max<int64_t>(s.train.decay_steps / 5, 1));
-  if (learns_conversations(s.data))
+  if (learns_conversations(s.data) && method(s.train) != Method::grpo)
     derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
   if (s.lora.rank > 0) derive(given, "lora.alpha", s.lora.alpha, 0.0, 2.0 * static_cast<double>(s.lora.rank));
   derive_experts(given);
@@ -453,6 +500,8 @@ Resolved resolve(Given given, int64_t cores) {
   check_schedule(resolved);
   check_optimizer(resolved);
   check_conversations(resolved);
+  check_method(resolved);
+  check_rewards(resolved);
   check_samples(resolved);
   check_tasks(resolved);
   warn_of_idle_keys(resolved);

@@ -15,12 +15,15 @@ class Pass {
       : executor_(executor), how_(how), draws_(executor, kStep, &all) {}
 
   // Reads `read` tokens of each text, and samples the next token of texts with no more.
-  void run(std::vector<Text>& texts, size_t read) {
+  void run(std::vector<Text>& texts, std::vector<Continued>& made, size_t read) {
     feed(texts, read);
-    const std::vector<int32_t> next = draws_.draw(kStep, texts, read, how_.sample);
+    std::vector<float> scores;
+    const std::vector<int32_t> next = draws_.draw(kStep, texts, read, how_.sample, how_.scored ? &scores : nullptr);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (!texts[i].needs_one(read)) continue;
-      texts[i].ended = next[i] == how_.end;
+      texts[i].ended = std::ranges::count(how_.ends, next[i]) > 0;
+      if (texts[i].ended) made[i].end = next[i];
+      if (how_.scored) made[i].log_probabilities.push_back(scores[i]);
       if (!texts[i].ended) texts[i].ids.push_back(next[i]);
       if (static_cast<int64_t>(texts[i].ids.size() - texts[i].prompt) >= how_.length) texts[i].ended = true;
     }
@@ -45,27 +48,27 @@ class Pass {
 
 }  // namespace
 
-std::optional<std::vector<std::vector<int32_t>>> continue_texts(run::Executor& executor, comm::Communicator& all,
-                                                                std::span<const std::vector<int32_t>> prompts,
-                                                                const Continuation& how,
-                                                                const std::function<bool(int64_t, int64_t)>& goes_on) {
+std::optional<std::vector<Continued>> continue_texts(run::Executor& executor, comm::Communicator& all,
+                                                     std::span<const std::vector<int32_t>> prompts,
+                                                     const Continuation& how,
+                                                     const std::function<bool(int64_t, int64_t)>& goes_on) {
   std::vector<Text> texts;
   size_t shortest = SIZE_MAX, longest = 0;
   for (const std::vector<int32_t>& prompt : prompts) {
     base::require(!prompt.empty(), "sample", "a text without a token");
-    texts.push_back({.ids = prompt, .prompt = prompt.size(), .stream = texts.size()});
+    texts.push_back({.ids = prompt, .prompt = prompt.size(), .stream = how.first_stream + texts.size()});
     shortest = std::min(shortest, prompt.size());
     longest = std::max(longest, prompt.size());
   }
   Pass pass(executor, all, how);
+  std::vector<Continued> made(texts.size());
   const int64_t most = static_cast<int64_t>(longest - shortest) + how.length;
   for (size_t read = shortest; !std::ranges::all_of(texts, &Text::ended); ++read) {
     if (!goes_on(static_cast<int64_t>(read - shortest), most)) return std::nullopt;
-    pass.run(texts, read);
+    pass.run(texts, made, read);
   }
-  std::vector<std::vector<int32_t>> made;
-  for (const Text& text : texts)
-    made.emplace_back(text.ids.begin() + static_cast<std::ptrdiff_t>(text.prompt), text.ids.end());
+  for (size_t i = 0; i < texts.size(); ++i)
+    made[i].ids.assign(texts[i].ids.begin() + static_cast<std::ptrdiff_t>(texts[i].prompt), texts[i].ids.end());
   return made;
 }
 

@@ -136,9 +136,25 @@ Draws::Draws(const run::Executor& executor, program::Step step, comm::Communicat
   from_ = static_cast<int>(found - every.begin());
 }
 
+namespace {
+
+float log_probability(const Logits& logits, int32_t id) {
+  return tensor::dispatch(logits.dtype, [&]<typename T>(T) {
+    const T* x = static_cast<const T*>(logits.data);
+    const auto at = [&](int64_t i) { return static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[i])); };
+    double most = at(0), sum = 0;
+    for (int64_t i = 1; i < logits.count; ++i) most = std::max(most, at(i));
+    for (int64_t i = 0; i < logits.count; ++i) sum += std::exp(at(i) - most);
+    return static_cast<float>(at(id) - most - std::log(sum));
+  });
+}
+
+}  // namespace
+
 std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts, size_t read,
-                                 const SampleOptions& options) const {
+                                 const SampleOptions& options, std::vector<float>* log_probabilities) const {
   std::vector<int32_t> next(texts.size());
+  if (log_probabilities) log_probabilities->assign(texts.size(), 0.0f);
   if (!all_ || all_->rank() == from_) {
     const tensor::View out = executor_.output(step, "logits");  // [batch vocab]
     const auto rows = static_cast<size_t>(out.shape().size("batch")),
@@ -155,9 +171,13 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
       const std::byte* const row = data + i * columns * static_cast<size_t>(tensor::size_of(dtype));
       next[i] = sample_next({row, static_cast<int64_t>(ids), dtype}, options, std::span(texts[i].ids).first(read),
                             texts[i].prompt, texts[i].stream);
+      if (log_probabilities && next[i] != kNotFinite)
+        (*log_probabilities)[i] = log_probability({row, static_cast<int64_t>(columns), dtype}, next[i]);
     }
   }
   if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(next)), from_));
+  if (all_ && log_probabilities)
+    all_->wait(all_->broadcast(std::as_writable_bytes(std::span(*log_probabilities)), from_));
   if (std::ranges::find(next, kNotFinite) != next.end())
     fail_not_finite("generate", fmt::format("the logits after {} tokens of a text", read), executor_, all_);
   return next;

@@ -78,9 +78,10 @@ class Draws {
   // computes logits. Both must outlive it.
   Draws(const run::Executor& executor, program::Step step, comm::Communicator* all);
 
-  // Returns the next id of each text that needs one after `read`, and 0 for the others.
-  std::vector<int32_t> draw(program::Step step, std::span<const Text> texts, size_t read,
-                            const SampleOptions& options) const;
+  // Returns the next id of each text that needs one after `read`, and 0 for the others. `log_probabilities`, if given,
+  // receives those of the ids in the model's own distribution.
+  std::vector<int32_t> draw(program::Step step, std::span<const Text> texts, size_t read, const SampleOptions& options,
+                            std::vector<float>* log_probabilities = nullptr) const;
 
  private:
   const run::Executor& executor_;

@@ -68,16 +68,59 @@ ValueId logits(Graph& g, const Trunk& trunk, ValueId x, std::string_view out) {
   return g.add({y, bias});
 }
 
+// A sum over a pass that is measured and not differentiated.
+struct Measured {
+  std::string_view name;
+  ValueId sum = graph::kNone;
+};
+
 struct Loss {
   ValueId sum = graph::kNone, count = graph::kNone;
+  std::vector<Measured> measured = {};
 };
+
+std::vector<ValueId> head_of(Builder& b, const Trunk& trunk, ValueId labels) {
+  return b.graph().apply("head", {trunk.x, trunk.head, labels, trunk.bias});
+}
 
 Loss loss_of_tokens(Builder& b, const Trunk& trunk) {
   Graph& g = b.graph();
   const ValueId labels = b.input("labels");
-  const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels, trunk.bias});
+  const std::vector<ValueId> statistics = head_of(b, trunk, labels);
   const std::vector<ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels}, {}, "loss");
   return {loss[0], loss[1]};
+}
+
+// A number per token: [batch seq] fp32.
+ValueId token_numbers(Builder& b, std::string_view name) {
+  return b.input(name, {b.batch(), {"seq", b.pass().sequence}}, DType::f32);
+}
+
+// The log-likelihood of the chosen answer minus that of the rejected one: [batch] fp64. Both are in one sample, and
+// their labels have the weights 1 and -1.
+ValueId pair_margin(Builder& b, const Trunk& trunk) {
+  const ValueId labels = b.input("labels");
+  const std::vector<ValueId> statistics = head_of(b, trunk, labels);
+  return b.graph().op("weighted_scores", {statistics[0], statistics[1], labels, token_numbers(b, "token_weights")});
+}
+
+Loss loss_of_pairs(Builder& b, const Trunk& trunk, double beta) {
+  const ValueId margin = pair_margin(b, trunk), reference = b.input("reference", {b.batch()}, DType::f64);
+  const std::vector<ValueId> loss = b.graph().apply("preference_loss", {margin, reference}, {{"beta", beta}}, "loss");
+  return {loss[0], loss[1], {{"correct", loss[2]}, {"reward", loss[3]}}};
+}
+
+// Of sampled answers, whose labels are weighted by their advantages.
+Loss loss_of_rollouts(Builder& b, const Trunk& trunk, double clip) {
+  const ValueId labels = b.input("labels");
+  const std::vector<ValueId> statistics = head_of(b, trunk, labels);
+  tensor::Attributes attributes;
+  if (clip > 0.0) attributes.set("clip", clip);
+  const std::vector<ValueId> loss = b.graph().apply(
+      "policy_loss",
+      {statistics[0], statistics[1], labels, token_numbers(b, "token_weights"), token_numbers(b, "sampled")},
+      attributes, "loss");
+  return {loss[0], loss[1], {{"gap", loss[2]}}};
 }
 
 // The labels of samples, or of each pixel: the dims of the logits except the last.
@@ -118,7 +161,7 @@ Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
   return {loss[0], loss[1]};
 }
 
-Loss loss_of(Builder& b, const Trunk& trunk, const ClassOptions& options) {
+Loss loss_of_objective(Builder& b, const Trunk& trunk, const ClassOptions& options) {
   switch (config::objective(b.model())) {
     case config::Objective::next:
     case config::Objective::masked:
@@ -138,12 +181,16 @@ Loss loss_of(Builder& b, const Trunk& trunk, const ClassOptions& options) {
   throw base::InternalError("models", "an unknown objective");
 }
 
-// Returns the sum of the losses of a pass; adds sum and count to the states.
-ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count, const ClassOptions& options = {}) {
-  const Loss loss = loss_of(b, trunk, options);
-  b.graph().accumulate(loss.sum, sum);
-  b.graph().accumulate(loss.count, count);
-  return loss.sum;
+Loss loss_of(Builder& b, const Trunk& trunk, const config::Settings& s, const ClassOptions& options = {}) {
+  switch (config::method(s.train)) {
+    case config::Method::likelihood:
+      return loss_of_objective(b, trunk, options);
+    case config::Method::dpo:
+      return loss_of_pairs(b, trunk, s.dpo.beta);
+    case config::Method::grpo:
+      return loss_of_rollouts(b, trunk, s.grpo.clip);
+  }
+  throw base::InternalError("models", "an unknown method");
 }
 
 // A differentiated loss and its weight.
@@ -178,8 +225,16 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
   require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
-  add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
-           number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
+  // Rollouts have no labels to evaluate: their validation samples answers.
+  const bool samples = config::method(s.train) == config::Method::grpo;
+  const Loss loss = samples ? loss_of_tokens(b, trunk) : loss_of(b, trunk, s);
+  const auto add = [&](ValueId value, std::string name) {
+    g.accumulate(value, number(states, std::move(name), 0.0, g.layer, false));
+  };
+  add(loss.sum, std::string(kEvaluateSum));
+  add(loss.count, std::string(kEvaluateCount));
+  for (const Measured& measured : loss.measured)
+    add(measured.sum, fmt::format("{}{}", kEvaluateMeasured, measured.name));
   if (config::objective(s.model) == config::Objective::classes ||
       config::objective(s.model) == config::Objective::pixels) {
     const std::vector<ValueId> hits = g.apply("class_hits", {trunk.classes, class_labels(b, trunk)});
@@ -207,6 +262,15 @@ Graph scoring_graph(const config::Settings& s, StateTable& states, const std::st
   return g;
 }
 
+// The margin of each pair, which the reference model computes once.
+Graph margin_graph(const config::Settings& s, StateTable& states, BuildTrunk build, const graph::OpTable& operations) {
+  Graph g = empty("score", states, operations);
+  const Pass pass = evaluation_pass(s, s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence);
+  Builder b(g, states, s.model, pass, dtype_of(s));
+  g.make("output", {pair_margin(b, build(b))}, {}, {{"name", std::string(kPairMargin)}});
+  return g;
+}
+
 Graph generation_graph(const config::Settings& s, StateTable& states, const std::string& name, Pass pass) {
   pass.lora = &s.lora;
   Graph g = empty(name, states);
@@ -218,10 +282,15 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   return g;
 }
 
+bool samples_answers(const config::Settings& s) {
+  return config::method(s.train) == config::Method::grpo;
+}
+
 Graph sample_graph(const config::Settings& s, StateTable& states) {
   return generation_graph(s, states, "sample",
                           {.purpose = Purpose::evaluate,
-                           .batch = static_cast<int64_t>(s.train.prompts.size()),
+                           .batch = samples_answers(s) ? s.train.micro_batch * config::data_ranks(s.parallel)
+                                                       : static_cast<int64_t>(s.train.prompts.size()),
                            .sequence = sample_window(s)});
 }
 
@@ -250,19 +319,24 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
   require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
-  const auto parts = [&](std::string_view name) {
-    return states.add({.name = std::string(name),
+  const auto parts = [&](std::string name) {
+    return states.add({.name = std::move(name),
                        .type = ops::scalar(),
                        .kind = StateKind::statistic,
                        .layer = g.layer,
                        .saved = false,
                        .parts = true});
   };
-  const StateId sum = parts(kLossParts), count = parts(kCountParts);
+  const StateId sum = parts(std::string(kLossParts)), count = parts(std::string(kCountParts));
   const ClassOptions options = {
       .smoothing = s.train.label_smoothing,
       .mixed = s.train.mixup > 0.0 && config::objective(s.model) == config::Objective::classes};
-  std::vector<WeightedLoss> losses = {{add_loss(b, trunk, sum, count, options)}};
+  const Loss loss = loss_of(b, trunk, s, options);
+  g.accumulate(loss.sum, sum);
+  g.accumulate(loss.count, count);
+  for (const Measured& measured : loss.measured)
+    g.accumulate(measured.sum, parts(fmt::format("{}{}", kMeasuredParts, measured.name)));
+  std::vector<WeightedLoss> losses = {{loss.sum}};
   const int layer = g.layer;
   for (const FurtherLoss& further : trunk.losses) {
     g.layer = g.op_at(static_cast<size_t>(g.value(further.sum).op)).layer;
@@ -293,7 +367,8 @@ Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) 
 
 int64_t sample_window(const config::Settings& s) {
   const config::Parallel& p = s.parallel;
-  if (p.context > 1 || p.sequence_parallel || !p.rules.empty()) return s.train.sequence;
+  if (config::method(s.train) == config::Method::grpo || p.context > 1 || p.sequence_parallel || !p.rules.empty())
+    return s.train.sequence;
   size_t longest = 1;  // in bytes; a token has at least one
   for (const std::string& prompt : s.train.prompts) longest = std::max(longest, prompt.size() + 1);
   return std::min(s.train.sequence, static_cast<int64_t>(longest) + s.train.sample_length);
@@ -340,14 +415,17 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
   graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence,
                                      build, operations);
   if (s.train.ema_decay > 0) graphs.evaluate = with_averages(*graphs.evaluate);
-  if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
+  if (config::method(s.train) == config::Method::dpo) graphs.score = margin_graph(s, states, build, operations);
+  if (s.train.sample_every > 0 || samples_answers(s)) graphs.sample = sample_graph(s, states);
   if (!s.evaluate.tasks.empty())
     graphs.tasks =
         scoring_graph(s, states, "tasks", s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence);
   return graphs;
 }
 
-Graphs build_evaluation(const config::Settings& s, int64_t batch, int64_t sequence) {
+Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence) {
+  config::Settings s = settings;
+  s.train.method = "likelihood";
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   graphs.evaluate = evaluation_graph(s, *graphs.states, batch, sequence, family(s.model.family).build);

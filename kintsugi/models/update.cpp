@@ -239,6 +239,17 @@ void add_further_losses(Graph& g, StateTable& states) {
     g.assign(g.add(values), number(states, std::string(kFurtherLoss) + name, 0.0, -1, false));
 }
 
+// The sum of each measurement over the step, likewise.
+void add_measured(Graph& g, StateTable& states) {
+  const size_t count = states.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto id = static_cast<StateId>(i);
+    const std::string name = states[id].name;
+    if (!name.starts_with(kMeasuredParts)) continue;
+    g.assign(g.read(id), number(states, std::string(kMeasured) + name.substr(kMeasuredParts.size()), 0.0, -1, false));
+  }
+}
+
 }  // namespace
 
 StateId number(StateTable& states, const std::string& name, double start, int layer, bool saved) {
@@ -271,6 +282,7 @@ Graph build_update(const config::Train& train, StateTable& states, const Optimiz
   g.assign(g.read(states.find(kLossParts)), number(states, std::string(kLossSum), 0.0, -1, false));
   g.assign(tokens, number(states, std::string(kLossCount), 0.0, -1, false));
   add_further_losses(g, states);
+  add_measured(g, states);
   std::vector<ValueId> blocks, gradients;
   for (const Parameter& p : parameters) {
     g.layer = states[p.weight].layer;

@@ -13,12 +13,16 @@ struct LossSum {
   double count = 0;
   // For classifiers: the samples whose class was predicted, and was among the five most likely.
   std::optional<double> top1 = {}, top5 = {};
+  // For preferences: the pairs with a positive reward margin, and the sum of the margins.
+  std::optional<double> correct = {}, reward = {};
 
   double mean() const { return sum / count; }
   void add(const LossSum& other) {
     sum += other.sum, count += other.count;
     if (other.top1) top1 = top1.value_or(0) + *other.top1;
     if (other.top5) top5 = top5.value_or(0) + *other.top5;
+    if (other.correct) correct = correct.value_or(0) + *other.correct;
+    if (other.reward) reward = reward.value_or(0) + *other.reward;
   }
 };
 
@@ -30,6 +34,8 @@ std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& f
   executor.set_number("evaluate.count", 0);
   const bool classes = executor.has_state("evaluate.top1");
   if (classes) executor.set_number("evaluate.top1", 0), executor.set_number("evaluate.top5", 0);
+  const bool pairs = executor.has_state("evaluate.measured.correct");
+  if (pairs) executor.set_number("evaluate.measured.correct", 0), executor.set_number("evaluate.measured.reward", 0);
   kernels::Numbers numbers;
   for (int64_t i = 0; i < batches; ++i) {
     if (!goes_on(i)) return std::nullopt;
@@ -37,6 +43,10 @@ std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& f
   }
   LossSum all{executor.number("evaluate.sum"), executor.number("evaluate.count")};
   if (classes) all.top1 = executor.number("evaluate.top1"), all.top5 = executor.number("evaluate.top5");
+  if (pairs) {
+    all.correct = executor.number("evaluate.measured.correct");
+    all.reward = executor.number("evaluate.measured.reward");
+  }
   return all;
 }
 

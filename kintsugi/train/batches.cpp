@@ -31,6 +31,16 @@ samples::Parts parts_of(const config::Settings& s) {
     if (m.token_types > 0) parts.push_back(samples::types_part(s.train.sequence));
   }
   const auto add = [&](const samples::Parts& more) { parts.insert(parts.end(), more.begin(), more.end()); };
+  switch (config::method(s.train)) {
+    case config::Method::likelihood:
+      break;
+    case config::Method::dpo:
+      add({samples::token_weights_part(s.train.sequence), samples::reference_part()});
+      break;
+    case config::Method::grpo:
+      add({samples::token_weights_part(s.train.sequence), samples::sampled_part(s.train.sequence)});
+      break;
+  }
   if (objective == config::Objective::pixels)
     add({samples::pixel_classes_part(m.image_depth, m.image_height, m.image_width), samples::weights_part()});
   if (objective == config::Objective::numbers) add(samples::labels_of(m.outputs));

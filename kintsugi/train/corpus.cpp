@@ -11,9 +11,13 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/data/preferences.h"
+#include "kintsugi/data/prompts.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/samples/preference_samples.h"
+#include "kintsugi/samples/rollout_samples.h"
 #include "kintsugi/text/chat_template.h"
 #include "kintsugi/train/sample_texts.h"
 
@@ -67,8 +71,21 @@ Opened open(const config::Settings& s, const std::string& path, const std::strin
     if (!data::is_conversations(path))
       throw base::UserError("data", "\"{}\" holds no conversations, as data.train does; both must, in NAME.jsonl",
                             path);
-    opened.file.conversations = std::make_shared<const data::Conversations>(path, *chat->tokenizer, *chat->chat);
-    identity.push_back({role, path, opened.file.conversations->fingerprint()});
+    const auto load = [&]<typename Chats>(std::shared_ptr<const Chats>& chats) {
+      chats = std::make_shared<const Chats>(path, *chat->tokenizer, *chat->chat);
+      identity.push_back({role, path, chats->fingerprint()});
+    };
+    switch (config::method(s.train)) {
+      case config::Method::likelihood:
+        load(opened.file.conversations);
+        break;
+      case config::Method::dpo:
+        load(opened.file.preferences);
+        break;
+      case config::Method::grpo:
+        load(opened.file.prompts);
+        break;
+    }
     return opened;
   }
   const auto open_table = [&](const std::string& table) {
@@ -152,11 +169,15 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
     throw base::UserError("config", "no tokenizer.json next to \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
   }
-  const auto check = [&](const Opened& file) {
-    if (const auto& conversations = file.file.conversations;
-        conversations && conversations->largest_id() >= s.model.vocab)
+  const auto check_chats = [&](const auto& chats) {
+    if (chats && chats->largest_id() >= s.model.vocab)
       throw base::UserError("data", "\"{}\": the tokenizer makes the id {}, but the model's table has {} rows",
-                            conversations->path().string(), conversations->largest_id(), s.model.vocab);
+                            chats->path().string(), chats->largest_id(), s.model.vocab);
+  };
+  const auto check = [&](const Opened& file) {
+    check_chats(file.file.conversations);
+    check_chats(file.file.preferences);
+    check_chats(file.file.prompts);
     if (!file.file.tokens) return;
     data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab);
   };
@@ -188,6 +209,12 @@ std::string note_of(const samples::ConversationSamples& samples, const data::Con
   return fmt::format(
       "\"{}\": of {} conversations {} are left out and {} cut, since they are longer than train.sequence",
       all.path().string(), all.size(), samples.dropped(), samples.cut());
+}
+
+std::string note_of(const samples::PreferenceSamples& samples, const data::Preferences& all) {
+  if (samples.dropped() == 0) return "";
+  return fmt::format("\"{}\": of {} pairs {} are left out, since they are longer than train.sequence",
+                     all.path().string(), all.pairs().size(), samples.dropped());
 }
 
 // Opens all image files as one set.
@@ -296,9 +323,20 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   corpus.train = samples::training_samples(s, files);
   if (const auto* packed = dynamic_cast<const samples::ConversationSamples*>(corpus.train.get()))
     corpus.note = note_of(*packed, *files[0].conversations);
-  for (size_t i = 0; i < opened.validation.size(); ++i)
+  if (const auto* pairs = dynamic_cast<const samples::PreferenceSamples*>(corpus.train.get()))
+    corpus.note = note_of(*pairs, *files[0].preferences);
+  if (const auto* rollouts = dynamic_cast<const samples::RolloutSamples*>(corpus.train.get());
+      rollouts && rollouts->dropped() > 0)
+    corpus.note = fmt::format("\"{}\": of {} prompts {} are left out, since they are longer than train.sequence",
+                              files[0].prompts->path().string(), files[0].prompts->list().size(), rollouts->dropped());
+  for (size_t i = 0; i < opened.validation.size(); ++i) {
+    if (const auto& prompts = opened.validation[i].file.prompts) {
+      corpus.validation_prompts.push_back(prompts);
+      continue;
+    }
     corpus.validation.push_back(
         {s.data.validation[i].domain, samples::evaluation_samples(s, opened.validation[i].file, s.train.sequence)});
+  }
   return corpus;
 }
 

@@ -38,6 +38,7 @@ struct Corpus {
   std::string tokenizer_json;  // empty: none next to the token files
   std::unique_ptr<samples::SampleSource> train;
   std::vector<ValidationSamples> validation;
+  std::vector<std::shared_ptr<const data::Prompts>> validation_prompts;  // for rewards, in place of samples
   DataIdentity identity;
   std::string note;  // what is omitted from the training data, if anything
 };

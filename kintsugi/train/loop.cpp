@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,8 +27,10 @@
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/planned_step.h"
 #include "kintsugi/train/replicas.h"
+#include "kintsugi/train/rollouts.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/step_traces.h"
+#include "kintsugi/train/text_bytes.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
@@ -43,21 +46,29 @@ double seconds_since(Clock::time_point t) {
 struct Inputs {
   samples::Share share;
   std::vector<samples::BatchMemory> batches;  // of a step: a stage with several chunks needs each once per chunk
-  samples::Loader loader;
+  std::unique_ptr<samples::Loader> loader;    // null: samples are made between the steps
+  std::unique_ptr<Rollouts> rollouts;         // which makes them
+  RolloutUse made = {};
+  std::unique_ptr<TextBytes> bytes = {};  // on rank 0, where losses are those of the next token
 };
 
-Inputs open_inputs(const Rank& rank, int64_t first_step) {
+Inputs open_inputs(Rank& rank, int64_t first_step) {
   const config::Settings& s = rank.settings();
-  const samples::Share share = share_of(*rank.executor, s);
-  std::vector<samples::BatchMemory> batches;
+  Inputs inputs = {.share = share_of(*rank.executor, s), .batches = {}, .loader = {}, .rollouts = {}};
   for (int64_t m = 0; m < compile::micro_batches(s); ++m)
-    batches.emplace_back(share.micro_batch, rank.corpus.train->parts());
-  return {.share = share,
-          .batches = std::move(batches),
-          .loader = {*rank.corpus.train,
-                     {.share = share,
-                      .first_step = static_cast<uint64_t>(first_step),
-                      .end_step = static_cast<uint64_t>(s.train.steps)}}};
+    inputs.batches.emplace_back(inputs.share.micro_batch, rank.corpus.train->parts());
+  const bool likelihood = config::method(s.train) == config::Method::likelihood;
+  if (rank.leads() && likelihood && config::objective(s.model) == config::Objective::next &&
+      !rank.corpus.tokenizer_json.empty())
+    inputs.bytes = std::make_unique<TextBytes>(*text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json"));
+  if (config::method(s.train) == config::Method::grpo)
+    inputs.rollouts = std::make_unique<Rollouts>(rank);
+  else
+    inputs.loader = std::make_unique<samples::Loader>(
+        *rank.corpus.train, samples::LoaderOptions{.share = inputs.share,
+                                                   .first_step = static_cast<uint64_t>(first_step),
+                                                   .end_step = static_cast<uint64_t>(s.train.steps)});
+  return inputs;
 }
 
 kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
@@ -109,7 +120,7 @@ class DataFailure : public base::UserError {
 
 const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   try {
-    return inputs.loader.next();
+    return inputs.loader->next();
   } catch (const base::UserError& error) {
     fail_data(fmt::format("step {}", progress.step + 1), error);
   }
@@ -149,12 +160,13 @@ std::span<const std::string_view> read_of(const config::Settings& s) {
   return std::span(kRead).first(scales_loss(s) ? kRead.size() : kRead.size() - 1);
 }
 
-// Also the sums of further losses.
+// Also the sums of further losses and measurements.
 std::vector<std::string_view> numbers_of_step(const config::Settings& s, const program::Program& p) {
   const auto always = read_of(s);
   std::vector<std::string_view> names(always.begin(), always.end());
   for (const program::StateInfo& state : p.states)
-    if (state.name.starts_with(models::kFurtherLoss)) names.push_back(state.name);
+    if (state.name.starts_with(models::kFurtherLoss) || state.name.starts_with(models::kMeasured))
+      names.push_back(state.name);
   return names;
 }
 
@@ -172,6 +184,12 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
   size_t read = 0;
+  if (inputs.rollouts) {
+    for (; read < inputs.batches.size(); ++read)
+      rank.corpus.train->fill(
+          inputs.share.first_sample(static_cast<uint64_t>(progress.step), static_cast<int64_t>(read)),
+          inputs.batches[read].view());
+  }
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
     for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
@@ -191,8 +209,24 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
   metrics.unlabelled = made[1] == 0.0;
   const double count = metrics.unlabelled ? 1.0 : made[1];
   metrics.loss = made[0] / count;
-  for (size_t i = read_of(s).size(); i < names.size(); ++i)
-    metrics.further.push_back({std::string(names[i].substr(models::kFurtherLoss.size())), made[i] / count});
+  std::map<std::string_view, double> measured;
+  for (size_t i = read_of(s).size(); i < names.size(); ++i) {
+    if (names[i].starts_with(models::kMeasured))
+      measured[names[i].substr(models::kMeasured.size())] = made[i] / count;
+    else
+      metrics.further.push_back({std::string(names[i].substr(models::kFurtherLoss.size())), made[i] / count});
+  }
+  if (inputs.rollouts) {
+    metrics.rollouts = inputs.made;
+    metrics.rollouts->gap = measured.at("gap");
+  }
+  if (config::method(s.train) == config::Method::dpo)
+    metrics.preferences = {.reward_margin = measured.at("reward"), .accuracy = measured.at("correct")};
+  if (inputs.bytes && !metrics.unlabelled) {
+    const int64_t batch = s.train.global_batch,
+                  bytes = inputs.bytes->of(*rank.corpus.train, static_cast<uint64_t>(step * batch), batch);
+    if (bytes > 0) metrics.bits_per_byte = bits_per_byte(made[0], bytes);
+  }
   metrics.experts = expert_use(*rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = metrics.unlabelled ? 0.0 : made[2];
@@ -297,9 +331,10 @@ int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource
 }
 
 // Sets the losses. Returns false, without losses, if a signal interrupted it.
-bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
+bool validate(Rank& rank, TextBytes* text_bytes, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Settings& s = rank.settings();
-  m.validation_loss.reset(), m.top1.reset(), m.top5.reset();
+  m.validation_loss.reset(), m.top1.reset(), m.top5.reset(), m.validation_bits_per_byte.reset();
+  int64_t bytes = 0;
   m.domains.clear();
   int64_t all = 0, before = 0;
   for (const ValidationSamples& file : rank.corpus.validation) all += evaluated_samples(s, *file.samples);
@@ -319,6 +354,7 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
     if (!loss) return false;
     before += samples;
     sum.add(*loss);
+    if (text_bytes) bytes += text_bytes->of_file(file.domain, spread, samples);
     if (!file.domain.empty() && loss->count > 0) domains.push_back({file.domain, loss->mean()});
   }
   if (sum.count == 0) {
@@ -328,10 +364,25 @@ bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, 
     return true;
   }
   m.validation_loss = sum.mean();
+  if (bytes > 0) m.validation_bits_per_byte = bits_per_byte(sum.sum, bytes);
+  if (sum.correct)
+    m.validation_preferences = {.reward_margin = *sum.reward / sum.count, .accuracy = *sum.correct / sum.count};
   if (sum.top1) m.top1 = *sum.top1 / sum.count;
   if (sum.top5) m.top5 = *sum.top5 / sum.count;
   m.domains = std::move(domains);
   return true;
+}
+
+// The same for answers to validation prompts, of the first of which `evaluate_batches` steps are made.
+bool validate_rewards(Rank& rank, Rollouts& rollouts, const LoopOptions& options, const Progress& progress,
+                      Metrics& m) {
+  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
+  const config::Train& train = rank.settings().train;
+  m.validation_reward = rollouts.validate(train.evaluate_batches * train.global_batch, [&](int64_t done, int64_t all) {
+    if (options.observer) options.observer->validating(done, all);
+    return goes.on();
+  });
+  return m.validation_reward.has_value();
 }
 
 // Nothing if a signal interrupted it.
@@ -357,11 +408,15 @@ bool every_so_often(int64_t every, int64_t step) {
 }
 
 // Runs validation, evaluation tasks and sampling if due after a step. Returns false if a signal interrupted it.
-bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
+bool look(Rank& rank, Inputs& inputs, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Train& train = rank.settings().train;
   const bool last = progress.step >= train.steps || stops_here(options, progress.step);
   const auto due = [&](int64_t every) { return last || every_so_often(every, progress.step); };
-  if (!rank.corpus.validation.empty() && due(train.evaluate_every) && !validate(rank, options, progress, m))
+  if (!rank.corpus.validation.empty() && due(train.evaluate_every) &&
+      !validate(rank, inputs.bytes.get(), options, progress, m))
+    return false;
+  if (!rank.corpus.validation_prompts.empty() && due(train.evaluate_every) &&
+      !validate_rewards(rank, *inputs.rollouts, options, progress, m))
     return false;
   if (rank.tasks && due(rank.settings().evaluate.tasks_every)) {
     auto scores = task_scores_of(rank, options, progress);
@@ -415,9 +470,9 @@ bool is_best(const std::optional<double>& loss, const std::optional<double>& bes
 }
 
 // Completes what an interruption left undone after the last step of the previous run. The checkpoint exists.
-void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd& end) {
+void make_up(Rank& rank, Inputs& inputs, const LoopOptions& options, Progress& progress, LoopEnd& end) {
   Metrics m = options.interrupted ? *options.interrupted : Metrics();
-  if (look(rank, options, progress, m))
+  if (look(rank, inputs, options, progress, m))
     progress.interrupted = false;
   else
     end.stop = Stop::signal;
@@ -443,6 +498,7 @@ class Steps {
   void begin(Progress& progress) {
     const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
+    if (inputs_.rollouts) inputs_.made = inputs_.rollouts->make(progress.step);
     begin_step(rank_, inputs_, progress);
     end_but(rank_.executor->on_device() ? 1 : 0, progress);
     progress.tokens = tokens;
@@ -517,7 +573,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   if (s.parallel.check_replicas_every > 0 && rank.world.size() > 1)
     replicas.emplace(*rank.executor, rank.world, *rank.all);
   LoopEnd end;
-  if (progress.interrupted) make_up(rank, options, progress, end);
+  if (progress.interrupted) make_up(rank, inputs, options, progress, end);
   if (progress.step > 0 && end.stop == Stop::none && stops_here(options, progress.step)) end.stop = Stop::step;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();
@@ -537,7 +593,8 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
       continue;
     }
     Metrics m = steps.end_all(progress);
-    progress.interrupted = !look(rank, options, progress, m);
+    progress.interrupted = true;  // until it is done
+    progress.interrupted = !look(rank, inputs, options, progress, m);
     if (progress.interrupted) decision.stop = Stop::signal;
     if (m.validation_loss) end.validation_loss = m.validation_loss;
     steps.tell_of(m);
@@ -575,6 +632,12 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   Saver saver(rank);
   try {
     return run_steps(rank, options, saver, progress);
+  } catch (const RewardFailure& failure) {
+    if (progress.step > 0 && progress.checkpoint != checkpoint::step_folder(rank.folder(), progress.step))
+      saver.save(std::nullopt, progress);
+    std::string_view what = failure.what();  // "[train] [reward] ..."
+    for (size_t at; what.starts_with('[') && (at = what.find("] ")) != what.npos;) what.remove_prefix(at + 2);
+    throw base::UserError("train", "step {}: {}; {}", progress.step + 1, what, finish_and_say(rank, saver, progress));
   } catch (const DataFailure& failure) {
     throw base::UserError("train", "{}; {}", std::string_view(failure.what()).substr(sizeof("[train] ") - 1),
                           finish_and_say(rank, saver, progress));

@@ -25,10 +25,24 @@ std::string to_json(const Metrics& m) {
         for (const double tokens : m.experts->tokens) line.value(std::llround(tokens));
       });
     }
+    if (m.preferences)
+      line.key("reward_margin").value(m.preferences->reward_margin).key("accuracy").value(m.preferences->accuracy);
+    if (m.rollouts) {
+      line.key("reward").value(m.rollouts->reward).key("reward_spread").value(m.rollouts->spread);
+      line.key("answer_tokens").value(m.rollouts->length).key("rollout_gap").value(m.rollouts->gap);
+      line.key("rollout_seconds").value(m.rollouts->seconds);
+    }
+    if (m.validation_reward) line.key("validation_reward").value(*m.validation_reward);
+    if (m.validation_preferences) {
+      line.key("validation_reward_margin").value(m.validation_preferences->reward_margin);
+      line.key("validation_accuracy").value(m.validation_preferences->accuracy);
+    }
     if (m.validation_loss) line.key("validation_loss").value(*m.validation_loss);
     for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
     if (m.top1) line.key("top1").value(*m.top1);
     if (m.top5) line.key("top5").value(*m.top5);
+    if (m.bits_per_byte) line.key("bits_per_byte").value(*m.bits_per_byte);
+    if (m.validation_bits_per_byte) line.key("validation_bits_per_byte").value(*m.validation_bits_per_byte);
     for (const TaskScore& t : m.tasks) {
       line.key(fmt::format("task.{}.{}", t.task, t.metric)).value(t.value);
       if (t.standard_error) line.key(fmt::format("task.{}.{}_error", t.task, t.metric)).value(*t.standard_error);
@@ -74,10 +88,28 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
     scalars.push_back({"train/skipped_steps", static_cast<double>(m.scaling->skipped)});
   }
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
+  if (m.bits_per_byte) scalars.push_back({"loss/bits_per_byte", *m.bits_per_byte});
+  if (m.validation_bits_per_byte) scalars.push_back({"loss/validation_bits_per_byte", *m.validation_bits_per_byte});
   for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
   for (const TaskScore& t : m.tasks) scalars.push_back({fmt::format("tasks/{}_{}", t.task, t.metric), t.value});
   if (m.top1) scalars.push_back({"accuracy/top1", *m.top1});
   if (m.top5) scalars.push_back({"accuracy/top5", *m.top5});
+  if (m.preferences) {
+    scalars.push_back({"preferences/reward_margin", m.preferences->reward_margin});
+    scalars.push_back({"preferences/accuracy", m.preferences->accuracy});
+  }
+  if (m.rollouts) {
+    scalars.push_back({"rewards/reward", m.rollouts->reward});
+    scalars.push_back({"rewards/spread", m.rollouts->spread});
+    scalars.push_back({"rewards/answer_tokens", m.rollouts->length});
+    scalars.push_back({"rewards/rollout_gap", m.rollouts->gap});
+    scalars.push_back({"speed/rollout_seconds", m.rollouts->seconds});
+  }
+  if (m.validation_reward) scalars.push_back({"rewards/validation", *m.validation_reward});
+  if (m.validation_preferences) {
+    scalars.push_back({"preferences/validation_reward_margin", m.validation_preferences->reward_margin});
+    scalars.push_back({"preferences/validation_accuracy", m.validation_preferences->accuracy});
+  }
   return scalars;
 }
 
@@ -110,6 +142,22 @@ std::optional<Metrics> metrics_of(std::string_view line) {
     if (const auto loss = json.find("validation_loss")) m.validation_loss = loss->number();
     if (const auto top1 = json.find("top1")) m.top1 = top1->number();
     if (const auto top5 = json.find("top5")) m.top5 = top5->number();
+    const auto preferences = [&](const std::string& before) -> std::optional<PreferenceUse> {
+      if (!json.has(before + "reward_margin")) return std::nullopt;
+      return PreferenceUse{.reward_margin = json.at(before + "reward_margin").number(),
+                           .accuracy = json.at(before + "accuracy").number()};
+    };
+    if (const auto bits = json.find("bits_per_byte")) m.bits_per_byte = bits->number();
+    if (const auto bits = json.find("validation_bits_per_byte")) m.validation_bits_per_byte = bits->number();
+    if (json.has("reward"))
+      m.rollouts = {.reward = number("reward"),
+                    .spread = number("reward_spread"),
+                    .length = number("answer_tokens"),
+                    .gap = number("rollout_gap"),
+                    .seconds = number("rollout_seconds")};
+    if (const auto reward = json.find("validation_reward")) m.validation_reward = reward->number();
+    m.preferences = preferences("");
+    m.validation_preferences = preferences("validation_");
     m.learning_rate = number("learning_rate");
     m.gradient_norm = number("gradient_norm");
     m.tokens = json.at("tokens").whole();

@@ -52,8 +52,12 @@ void RandomSamples::fill(uint64_t first, const samples::BatchView& batch) const 
     if (is_float_images_)
       for (float& x : view.get<float>("images"))
         x = static_cast<float>(static_cast<int32_t>(kernels::random_word(numbers, sample, pixel++))) * 0x1p-31f;
+    for (double& x : view.get<double>("reference"))  // -1 to 1
+      x = static_cast<double>(static_cast<int32_t>(kernels::random_word(labels, sample, 1))) * 0x1p-31;
     uint32_t at = 0;
-    for (const std::string_view name : {"features", "targets"})
+    for (float& x : view.get<float>("sampled"))  // -2 to 0, log-probabilities of few ids
+      x = static_cast<float>(kernels::random_word(numbers, sample, at++)) * -0x1p-31f;
+    for (const std::string_view name : {"token_weights", "features", "targets"})
       for (float& x : view.get<float>(name))  // -1 to 1
         x = static_cast<float>(static_cast<int32_t>(kernels::random_word(numbers, sample, at++))) * 0x1p-31f;
   });

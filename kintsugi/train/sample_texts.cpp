@@ -8,9 +8,6 @@
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::train {
-namespace {
-
-// Replaces invalid UTF-8 and NULs by the replacement character, since the output must be valid JSON.
 std::string as_utf8(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -20,8 +17,6 @@ std::string as_utf8(std::string_view text) {
   }
   return result;
 }
-
-}  // namespace
 
 void require_tokenizer_of_samples(const config::Settings& s, const std::string& tokenizer_json) {
   if (s.train.sample_every > 0 && tokenizer_json.empty())
@@ -46,7 +41,7 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
   const auto made = evaluate::continue_texts(*rank.executor, *rank.all, prompts,
                                              {.length = t.sample_length,
                                               .window = models::sample_window(rank.settings()),
-                                              .end = end,
+                                              .ends = end ? std::vector<int32_t>{*end} : std::vector<int32_t>(),
                                               .sample = {.vocab = tokenizer->vocab_size()}},
                                              goes_on);
   if (!made) return std::nullopt;
@@ -56,7 +51,7 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
     std::vector<int32_t> all = prompts[i];
     const std::string before = t.prompts[i].empty() ? "" : tokenizer->decode(all);
     if (t.prompts[i].empty()) all.clear();
-    all.insert(all.end(), (*made)[i].begin(), (*made)[i].end());
+    all.insert(all.end(), (*made)[i].ids.begin(), (*made)[i].ids.end());
     const std::string whole = tokenizer->decode(all);
     texts.push_back({t.prompts[i], as_utf8(whole.starts_with(before) ? std::string_view(whole).substr(before.size())
                                                                      : std::string_view(whole))});

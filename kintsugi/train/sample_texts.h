@@ -18,4 +18,7 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
 // Throws UserError if [train] requests sampling and there is no tokenizer next to the data.
 void require_tokenizer_of_samples(const config::Settings& settings, const std::string& tokenizer_json);
 
+// The text with invalid UTF-8 and NULs replaced by the replacement character, for JSON.
+std::string as_utf8(std::string_view text);
+
 }  // namespace kintsugi::train

@@ -13,6 +13,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/train/reference.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
 
@@ -89,6 +90,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   }
   leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume == Resume::yes, [&](const std::string& line) { leader.note(line); });
+  set_reference(rank, progress.step > 0, [&](std::string_view what) { leader.preparing(what); });
   leader.preparing("first step");
   std::optional<MetricsFile> metrics;
   std::optional<report::EventFile> events;

@@ -1,0 +1,35 @@
+// Bytes of the texts of tokens, for losses in bits per byte, which do not depend on the tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kintsugi/samples/batch.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::train {
+
+class TextBytes {
+ public:
+  // Takes the bytes of each token, not those of decoded texts: a token may be a part of a character. Tokens that mark
+  // the beginning or the end of texts have none.
+  explicit TextBytes(const text::Tokenizer& tokenizer);
+
+  // Of the counted labels of `count` samples from `first` on.
+  int64_t of(const samples::SampleSource& source, uint64_t first, int64_t count);
+
+  // Of the first `count` samples of a source that is the same in each call; computed once per name.
+  int64_t of_file(const std::string& name, const samples::SampleSource& source, int64_t count);
+
+ private:
+  std::vector<int32_t> bytes_;  // by id
+  samples::BatchMemory row_;    // one sample's labels
+  std::map<std::string, int64_t> files_;
+};
+
+// The loss, summed over tokens in nats, per byte of their texts in bits.
+double bits_per_byte(double loss_sum, int64_t bytes);
+
+}  // namespace kintsugi::train
