@@ -8,6 +8,7 @@ namespace kintsugi::app {
 
 void add_prepare(Command& kintsugi);
 void add_show(Command& kintsugi);
+void add_new(Command& kintsugi);
 void add_check(Command& kintsugi);
 void add_compare(Command& kintsugi);
 void add_plan(Command& kintsugi);
