@@ -27,7 +27,7 @@ class TaskTraining : public ::testing::Test {
            "[evaluate]\ntasks = [\"piqa\", \"lambada\"]\ntasks_folder = \"data\"\ntasks_every = 4\n";
     EXPECT_EQ(run("prepare text.txt --tokenizer bytes --output corpus").code, 0);
     for (const char* name : {"piqa", "lambada"}) fs::create_directories(folder / ("data/" + std::string(name)));
-    std::ofstream piqa(folder / "data/piqa/valid.jsonl"), lambada(folder / "data/lambada/lambada_openai.jsonl");
+    std::ofstream piqa(folder / "data/piqa/valid.jsonl"), lambada(folder / "data/lambada/lambada_test.jsonl");
     for (int i = 0; i < 11; ++i) {
       piqa << json{{"goal", fmt::format("Line {}", i)},
                    {"sol1", "of a text that a model can learn."},
