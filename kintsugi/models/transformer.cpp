@@ -124,7 +124,10 @@ Trunk transformer(Builder& b) {
     g.layer = static_cast<int>(i);
     x = block(b, x, "layer" + std::to_string(i) + ".");
   }
-  if (blocks >= 0) return {.x = x};
+  if (blocks >= 0) {
+    g.layer = static_cast<int>(blocks);  // as the head's, so that stages count the blocks
+    return {.x = x};
+  }
   g.layer = static_cast<int>(m.layers);
   if (config::norm_place(m) != NormPlace::after) x = b.norm(x, "final_norm");
   const config::Objective objective = config::objective(m);
