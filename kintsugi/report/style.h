@@ -83,6 +83,8 @@ figure { margin: 0; }
 .picture { margin: 0.75rem 0; }
 .picture svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 @media (max-width: 40rem) { main { padding: 0.5rem 0.75rem 2rem; } .plot { height: 12rem; }
+  table { font-size: 0.8rem; } th.r { white-space: normal; }
+  th, td { padding-right: 0.35rem; } td + td, th + th { padding-left: 0.35rem; } .picture svg { min-width: 34rem; }
   .legend.narrow { display: flex; }
   .wide { font-size: 0.8rem; }
   .wide td:first-child:not(.r) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } }
