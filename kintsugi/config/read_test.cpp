@@ -164,7 +164,8 @@ TEST(Read, UnknownKeys) {
             "[config] run.toml:2: unknown key train.Learning-Rate; did you mean learning_rate?");
   EXPECT_EQ(
       error_in("[checkpoint]\nfrequency_of_them = 2\n"),
-      "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, every_minutes, keep");
+      "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, every_minutes, keep, "
+      "local");
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
             "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "

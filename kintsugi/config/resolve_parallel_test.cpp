@@ -81,7 +81,7 @@ TEST(ResolveParallel, OutOfRange) {
             "mean \"ring\"?");
   EXPECT_EQ(error_in("colour = 2\n"),
             "[config] run.toml:2: unknown key parallel.colour; [parallel] has ranks, data, tensor, context, space, "
-            "expert, pipe, zero, shard_grou...ontext_balance, space_dims, keep_gathered, keep_logits, rules, "
+            "expert, pipe, zero, shard_grou...dims, keep_gathered, keep_logits, rules, "
             "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
             "memory_per_rank, wire, timeout_seconds, cluster, device, tf32, transport, bind, replicas, threads, "
             "check_replicas_every");
