@@ -262,7 +262,9 @@ void generate_by_ensemble(const GenerateOptions& o, const config::Parallel& layo
       const evaluate::Logits logits = {mixed.log_probabilities.data(), std::ssize(mixed.log_probabilities),
                                        tensor::DType::f32};
       const int32_t id = evaluate::sample_next(logits, sample, ids, prompts[text].ids.size(), text);
-      evaluate::require_finite(id, ids.size());
+      if (id == evaluate::kNotFinite)
+        throw base::UserError("generate", "the logits after {} tokens of a text are NaN or infinity in one of the models",
+                              ids.size());
       ids.push_back(id);
       if (!written.add(text, id)) break;
       mixed = ensemble.feed(id);
