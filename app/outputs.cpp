@@ -22,8 +22,9 @@ struct OptionRow {
   Kind writes;
 };
 constexpr OptionRow kOptions[] = {
-    {"--csv", Kind::text},     {"--times", Kind::text},  {"--svg", Kind::picture}, {"--timeline", Kind::picture},
-    {"--dump", Kind::tensors}, {"--trace", Kind::trace}, {"--output", Kind::page}, {"--into", Kind::cluster},
+    {"--csv", Kind::text},         {"--times", Kind::text},   {"--svg", Kind::picture},
+    {"--timeline", Kind::picture}, {"--dump", Kind::tensors}, {"--trace", Kind::trace},
+    {"--output", Kind::page},      {"--into", Kind::cluster}, {"--predictions", Kind::text},
 };
 
 // Names that only our files, or those of Hugging Face folders, have.

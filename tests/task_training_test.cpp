@@ -180,6 +180,8 @@ TEST_F(TaskTraining, AProbeFitsFeatures) {
   EXPECT_GT(value(classified, "test       accuracy"), 0.8);
   EXPECT_NE(classified.out.find("\nclasses    down "), std::string::npos) << classified.out;
   EXPECT_NE(classified.out.find("\nsplit      48 to train, 6 to validate, 6 to test, seed 1\n"), std::string::npos);
+  EXPECT_EQ(run("probe table.csv --target y --task regress --predictions predictions.csv").code,
+            0);  // over the old ones
   EXPECT_TRUE(base::read_file(folder / "predictions.csv").starts_with("row,label,predicted\n"));
   EXPECT_EQ(run("probe table.csv --target y --task regress --pca 2 --folds 3").code, 0);
   const auto expect_error = [&](const std::string& arguments, const std::string& text) {
