@@ -11,6 +11,7 @@
 #include "kintsugi/exchange/strides.h"
 #include "kintsugi/exchange/weight_map.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/models/step.h"
 #include "kintsugi/samples/batch.h"
 #include "kintsugi/train/layout_run.h"
 
@@ -215,6 +216,7 @@ std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, Whol
                                                 const config::Model& model) {
   std::map<std::string, WholeTensor> all;
   for (const exchange::MappedTensor& tensor : exchange::weight_map(models::family(model.family), model)) {
+    if (tensor.weights.front().name.ends_with(models::kRouterBias)) continue;  // has no gradient
     std::vector<tensor::Dim> dims;
     for (const int64_t size : tensor.shape) dims.push_back({fmt::format("dim{}", dims.size()), size});
     WholeTensor& whole = all[tensor.name];
