@@ -540,14 +540,14 @@ TEST(WholeOptimizers, BadInput) {
   EXPECT_EQ(error([](auto& s) {
               s.train.rates = {"layer0 0.5", "layer*.attn 0.5"};
             }),
-            "[model] train.rates: no weight matches \"layer*.attn\"; nearest: layer*.attention.key.weight, "
-            "layer*.attention.query.weight, layer*.attention.value.weight");
+            "[model] train.rates: no weight matches \"layer*.attn\"; nearest: layer*.attention_norm.gamma, "
+            "layer*.attention.query.weight, layer*.attention.key.weight");
   for (const char* entry : {"layer0", "layer0 -1", "layer0 x", "a b 1", "", "layer0 inf"})
     EXPECT_EQ(error([&](auto& s) { s.train.rates = {entry}; }),
               "[model] train.rates: \"" + std::string(entry) +
                   "\" is not a pattern and a factor of at least 0, as in \"embedding 0.1\"");
   EXPECT_EQ(error([](auto& s) { s.train.freeze = {"*"}; }),
-            "[model] train.freeze: all 20 weights are frozen; leave some to train");
+            "[model] train.freeze: all 21 weights are frozen; leave some to train");
 }
 
 }  // namespace kintsugi::tests::whole_optimizers_test

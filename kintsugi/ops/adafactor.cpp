@@ -44,6 +44,8 @@ OpRow factored_moments() {
             return {ins["r"], ins["c"]};
           },
           .flops = per_element<8>,
+          // A split of the rows leaves c whole, equal on all ranks, and a split of the columns r.
+          .combine = {{"r", tensor::Combiner::max}, {"c", tensor::Combiner::max}},
           .in_place = {{"r", "r"}, {"c", "c"}}};
 }
 
