@@ -271,9 +271,9 @@ void refuse_beside_scaling(const PlanOptions& options) {
 // rank has. What is here, as on a login node, does not matter.
 void take_device(config::Settings& s, const std::string& cluster) {
   if (config::device(s.parallel) != config::Device::automatic || s.train.dtype == name_of(tensor::DType::f64)) return;
-  // Some kernels, as those of experts, are the processor's alone: a program for cards has the same operations and
-  // transfers.
-  const bool is_card = simulate::read_cluster(cluster).device.threads == 0 && !config::needs_processor(s.model);
+  // Kernels of experts and images are the processor's alone: a program for cards has the same operations and transfers.
+  const bool is_card = simulate::read_cluster(cluster).device.threads == 0 && !config::needs_processor(s.model) &&
+                       s.model.image_channels == 0;
   s.parallel.device = name_of(is_card ? config::Device::cuda : config::Device::cpu);
 }
 

@@ -117,6 +117,14 @@ TEST_F(PlanCluster, ModelsWithExpertsOnCards) {
   EXPECT_NE(plan("").find("a step on Test: 4 of "), std::string::npos);
 }
 
+// Likewise, as cards have none for batch norms.
+TEST_F(PlanCluster, ModelsOfImagesOnCards) {
+  std::ofstream(folder / "run.toml") << "[model]\nfamily = \"resnet18\"\nimage_channels = 3\nimage_height = "
+                                        "32\nimage_width = 32\noutputs = 10\n[train]\nglobal_batch = 8\n"
+                                        "micro_batch = 1\n[parallel]\ndata = 2\nspace = 2\n";
+  EXPECT_NE(plan("").find("a step on Test: 4 of "), std::string::npos);
+}
+
 // In seconds of one core and at most 2 GiB, libraries included.
 TEST_F(PlanCluster, ThousandsOfDevicesTakeSeconds) {
   const auto within =
