@@ -85,7 +85,7 @@ const std::vector<Case>& cases() {
        3},
       {"experts",
        "[model]\nfamily = \"mixtral\"\nlayers = 2\nembed = 32\nheads = 4\nexperts = 4\nvocab = 96\n[train]\n"
-       "sequence = 16\nglobal_batch = 4\n"},
+       "sequence = 16\nglobal_batch = 2\n"},
       {"turns", "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 4\n", 4,
        false, 2},
   };
