@@ -99,8 +99,13 @@ TEST(Conversations, MasksAreTheSpansOfAnswers) {
       for (size_t turn = 2; turn < conversations[i].size(); turn += 2) {
         const bool last = turn + 1 == conversations[i].size();
         const bool spaced = chat.name == "llama2" || chat.name == "mistral-v3";
+        const auto end = kBytes->end_of_text();
+        const std::string stop = chat.stop.empty() ? (end ? std::string(1, static_cast<char>(*end)) : "")
+                                 : last && !chat.last_stop.empty() ? std::string(chat.last_stop)
+                                                                   : std::string(chat.stop);
+        want += (chat.name == "gpt-oss" ? "<|channel|>final<|message|>" : "");
         want += (spaced ? " " : "") + (last ? std::string(chat.last) : "") + trimmed(conversations[i][turn]) +
-                (chat.name == "llama2" ? " " : "") + std::string(chat.stop) + "|";
+                (chat.name == "llama2" ? " " : "") + stop + "|";
       }
       ASSERT_EQ(texts(all, i).second, want);
     }
