@@ -173,8 +173,8 @@ class Fuser {
       Instruction& i = list[static_cast<size_t>(user)];
       for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
         std::replace(operands->begin(), operands->end(), first, y);
-      note_operands(list, i);
     }
+    touching_[root(y)].insert(touching_[root(y)].end(), users.begin(), users.end());
     for (size_t t = 1; t < terms.size(); ++t) {
       Instruction& source = list[static_cast<size_t>(terms[t].made)];
       const auto j = std::find(source.outs.begin(), source.outs.end(), terms[t].buffer) - source.outs.begin();
