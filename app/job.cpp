@@ -110,7 +110,7 @@ void require_locks_and_rename(const fs::path& folder) {
   const fs::path path = folder / ".job_check", renamed = folder / ".job_check_renamed";
   try {
     const base::FileLock lock(path, "another command checks the folder");
-    base::rename_durably(path, renamed);
+    fs::rename(path, renamed);
   } catch (const base::UserError& e) {
     base::remove_if_possible(path);
     std::string_view why = e.what();
@@ -118,6 +118,10 @@ void require_locks_and_rename(const fs::path& folder) {
     throw base::UserError("job",
                           "the file system of {} does not serve for a run's folder, which needs locks and renames: {}",
                           base::in_quotes(folder.string()), why);
+  } catch (const fs::filesystem_error& e) {
+    base::remove_if_possible(path);
+    throw base::UserError("job", "the file system of {} does not serve for a run's folder, which needs renames: {}",
+                          base::in_quotes(folder.string()), e.code().message());
   }
   base::remove_if_possible(renamed);
 }
