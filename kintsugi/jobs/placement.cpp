@@ -55,6 +55,7 @@ Placement place(const JobNodes& nodes, const std::vector<Suspect>& excluded, int
     }
   }
   p.ranks = std::min(ranks, std::ssize(p.used) * per_node);
+  p.fewer = p.ranks < ranks;
   return p;
 }
 
@@ -70,7 +71,7 @@ std::string placed_command(const std::string& command, const launch::Process& pr
   for (const auto& [name, value] : places)
     for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + value.size()))
       text.replace(at, name.size(), value);
-  if (p.left_out.empty() && p.spare.empty()) return text;
+  if (p.left_out.empty() && p.spare.empty() && !p.fewer) return text;
   switch (process.scheduler) {
     case launch::Scheduler::slurm:
       // Later options of srun replace earlier ones. A list of nodes alone is a least one.

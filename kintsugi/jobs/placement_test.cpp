@@ -58,6 +58,9 @@ TEST(Placement, IsWrittenIntoTheCommand) {
   const Placement less = place({{"n1", "n2"}, {"n1"}}, {}, 2, 1, true);
   EXPECT_EQ(placed_command("srun --ntasks=2", slurm, less, 1, ""),
             "srun --ntasks=2 --nodes=1 --ntasks=1 --nodelist=n2");
+  // A job that Slurm has started with fewer nodes than the run needs.
+  EXPECT_EQ(placed_command("srun --ntasks=4", slurm, place({{"n1", "n2"}, {}}, {}, 4, 1, true), 1, ""),
+            "srun --ntasks=4 --nodes=2 --ntasks=2 --nodelist=n1,n2");
   launch::Process flux;
   flux.scheduler = launch::Scheduler::flux;
   EXPECT_EQ(placed_command("flux run -N {nodes} -n {ranks}", flux, less, 1, ""),
