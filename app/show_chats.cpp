@@ -16,7 +16,8 @@ void show_chats(const std::string& path, const std::string& chat) {
     out.object([&] {
       out.key("parts").list([&] {
         for (const text::ChatPart& part : data::rendered(format, data::conversation_turns(line), place))
-          out.object([&] { out.key("text").value(part.text).key("answer").value(part.answer); });
+          if (!part.text.empty())
+            out.object([&] { out.key("text").value(part.text).key("answer").value(part.answer); });
       });
     });
     write_out("{}\n", out.text());

@@ -32,9 +32,11 @@ TextBytes::TextBytes(const text::Tokenizer& tokenizer) : bytes_(static_cast<size
 
 int64_t TextBytes::of(const samples::SampleSource& source, uint64_t first, int64_t count) {
   if (row_.rows() == 0) {
-    const auto labels = std::ranges::find(source.parts(), "labels", &samples::Part::name);
-    base::require(labels != source.parts().end(), "train", "samples without labels");
-    row_.resize(1, {*labels});
+    samples::Parts parts;  // sources make labels along with tokens
+    for (const samples::Part& part : source.parts())
+      if (part.name == "tokens" || part.name == "labels") parts.push_back(part);
+    base::require(parts.size() == 2, "train", "samples without tokens and labels");
+    row_.resize(1, parts);
   }
   int64_t bytes = 0;
   for (int64_t i = 0; i < count; ++i) {

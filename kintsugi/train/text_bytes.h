@@ -25,7 +25,7 @@ class TextBytes {
 
  private:
   std::vector<int32_t> bytes_;  // by id
-  samples::BatchMemory row_;    // one sample's labels
+  samples::BatchMemory row_;    // one sample's tokens and labels
   std::map<std::string, int64_t> files_;
 };
 
