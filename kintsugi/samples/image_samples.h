@@ -32,7 +32,7 @@ struct ImageChange {
 };
 ImageChange change_of(const ImageOptions& options, uint64_t sample);
 
-// The image that another one is mixed with: a function of only the seed and the sample's index in the run.
+// The image that is mixed into a sample's own: a function of only the seed and the sample's index in the run.
 struct ImageBlend {
   uint64_t other = 0;          // of `images`
   uint32_t share = kMixWhole;  // weight of the sample's own image, of kMixWhole
