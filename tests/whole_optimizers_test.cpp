@@ -179,7 +179,7 @@ void set_numbers(config::Train& train) {
 
 config::Settings settings_of(const std::string& family, const std::string& optimizer, const std::string& dtype) {
   config::Settings s = small_model(family, dtype);
-  if (family == "mixtral") s.model.experts = 4, s.model.experts_per_token = 2;
+  if (family == "mixtral") s.model.experts = 4, s.model.experts_per_token = 2, s.train.balance = "loss";
   s.train.optimizer = optimizer;
   set_numbers(s.train);
   return s;
@@ -310,7 +310,8 @@ TEST(WholeOptimizers, FastKernelsFollowTheSlow) {
         far += std::pow(got.at(weight)[i] - w[i], 2);
         moved += std::pow(w[i] - before.at(weight)[i], 2);
       }
-    EXPECT_LT(std::sqrt(far / moved), name == "lion" || name == "adamw8" ? 0.05 : 2e-3) << std::sqrt(far / moved);
+    const double most = name == "lion" ? 0.2 : name == "adamw8" ? 0.05 : 2e-3;  // a sign or a code may differ
+    EXPECT_LT(std::sqrt(far / moved), most);
     fast.train.dtype = "bf16";
     Machine narrow(fast);
     const double first = narrow.step(0, kRate);

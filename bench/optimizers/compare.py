@@ -9,6 +9,7 @@ Needs torch, transformers and safetensors. PyTorch's Muon orthogonalizes in bf16
 import argparse
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -56,15 +57,21 @@ def train_theirs(name, folder, ids, steps):
     return {key: weight.detach() for key, weight in model.named_parameters()}
 
 
+def run(o, *arguments):
+    ended = subprocess.run([o.kintsugi, *arguments], capture_output=True, text=True)
+    if ended.returncode != 0:
+        sys.exit(ended.stderr)
+
+
 def train_ours(o, name, work, folder):
     out = work / name
-    lines = [f'[data]\ntrain = "{work}/text/train"\n[train]\nfolder = "{out}"\ninit_from = "{folder}"\ndtype = "fp64"',
+    lines = [f'[model]\nname = "{folder}"\n[data]\ntrain = "{work}/text/train"\n[train]\nfolder = "{out}"\ninit_from = "{folder}"\ndtype = "fp64"',
              f'steps = {o.steps}\nglobal_batch = 1\nsequence = {SEQUENCE}\nlearning_rate = {RATE}\ndecay = "constant"',
              f'warmup_steps = 0\nweight_decay = {DECAY}\nclip = 0\nevent_files = false\noptimizer = "{name}"']
     lines += [f"{key} = {value}" for key, value in KEYS[name].items()]
     (work / "run.toml").write_text("\n".join(lines) + "\n")
-    subprocess.run([o.kintsugi, "train", work / "run.toml"], check=True, capture_output=True)
-    subprocess.run([o.kintsugi, "export", out, work / (name + "_hf")], check=True, capture_output=True)
+    run(o, "train", work / "run.toml")
+    run(o, "export", out, work / (name + "_hf"))
     return load_file(work / (name + "_hf") / "model.safetensors")
 
 
@@ -77,10 +84,9 @@ def main(o):
         draw = torch.randint(len(letters), (SEQUENCE + 1,))
         text = "".join(letters[i] for i in draw.tolist())
         (work / "text.txt").write_text(text)
-        subprocess.run([o.kintsugi, "prepare", work / "text.txt", "--tokenizer", "chars", "--validation", "0", "--output",
-                        work / "text"], check=True, capture_output=True)
-        vocabulary = json.loads((work / "text" / "tokenizer.json").read_text())["model"]["vocab"]
-        ids = torch.tensor([vocabulary[c] for c in text])
+        run(o, "prepare", work / "text.txt", "--tokenizer", "chars", "--validation", "0", "--output", work / "text")
+        vocabulary = json.loads((work / "text" / "tokenizer.json").read_text())["characters"]
+        ids = torch.tensor([vocabulary.index(c) for c in text])
         config = LlamaConfig(vocab_size=len(vocabulary), hidden_size=48, intermediate_size=80, num_hidden_layers=2,
                              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=SEQUENCE,
                              tie_word_embeddings=False)

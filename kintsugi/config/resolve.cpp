@@ -476,8 +476,9 @@ Given fill_derived(Given given, int64_t cores) {
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0,
          s.train.decay == "step" ? 0.0 : s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
-  derive<int64_t>(given, "train.cooldown_steps", s.train.cooldown_steps, 0,
-                  std::max<int64_t>(s.train.decay_steps / 5, 1));
+  if (s.train.decay == "wsd")
+    derive<int64_t>(given, "train.cooldown_steps", s.train.cooldown_steps, 0,
+                    std::max<int64_t>(s.train.decay_steps / 5, 1));
   if (learns_conversations(s.data) && method(s.train) != Method::grpo)
     derive_ungiven(given, "data.reset_at_document", s.data.reset_at_document, true, "conversations are apart");
   if (s.lora.rank > 0) derive(given, "lora.alpha", s.lora.alpha, 0.0, 2.0 * static_cast<double>(s.lora.rank));

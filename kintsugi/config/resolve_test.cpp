@@ -279,21 +279,22 @@ TEST(Resolve, SchedulesWithTheirOwnPace) {
   EXPECT_EQ(stable.settings.train.cooldown_steps, 200);
   EXPECT_EQ(
       error_of([] { resolved("[train]\nsteps = 100\nwarmup_steps = 50\ndecay = \"wsd\"\ncooldown_steps = 60\n"); }),
-      "[config] run.toml:5: train.cooldown_steps = 60 is more than the 50 that train.decay_steps = 100 leaves after "
-      "the warm-up");
+      "[config] run.toml:5: train.cooldown_steps = 60 is more than the 50 that train.decay_steps = 100 (derived: "
+      "steps) leaves "
+      "after the warm-up");
   EXPECT_EQ(resolved("[train]\ncooldown_steps = 60\n").warnings,
             Lines{"run.toml:2: train.cooldown_steps = 60 has no effect with train.decay = \"cosine\" (default)"});
 }
 
 TEST(Resolve, AveragesStayInMemory) {
   EXPECT_EQ(error_of([] { resolved("[train]\nema_decay = 0.9\n[parallel]\noffload = \"all\"\n"); }),
-            "[config] run.toml:4: train.ema_decay = 0.9: validation reads averages, which parallel.offload = \"all\" "
+            "[config] run.toml:2: train.ema_decay = 0.9: validation reads averages, which parallel.offload = \"all\" "
             "would store in a file; leave one out");
 }
 
 TEST(Resolve, DevicesHaveSomeOptimizersOnly) {
   EXPECT_EQ(error_of([] { resolved("[train]\nema_decay = 0.9\n[parallel]\ndevice = \"emulated\"\n"); }),
-            "[config] run.toml:4: train.ema_decay = 0.9: averages are computed on the processor; set parallel.device = "
+            "[config] run.toml:2: train.ema_decay = 0.9: averages are computed on the processor; set parallel.device = "
             "\"cpu\"");
 }
 
