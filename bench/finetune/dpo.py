@@ -25,6 +25,7 @@ import torch.nn.functional as F  # noqa: E402
 from transformers import AutoModelForCausalLM  # noqa: E402
 
 BETA = 0.25
+END = 256  # of the tokenizer of bytes
 
 
 def pairs(count, seed):
@@ -35,8 +36,8 @@ def pairs(count, seed):
 
 
 def log_probability(model, prompt, answer):
-    """The sum over the answer's tokens (bytes, without an end of text)."""
-    ids = torch.tensor([list((prompt + answer).encode())])
+    """The sum over the answer's tokens: bytes, then the end of text."""
+    ids = torch.tensor([[*(prompt + answer).encode(), END]])
     logits = model(input_ids=ids).logits[0, :-1]
     scores = torch.log_softmax(logits, -1).gather(-1, ids[0, 1:, None])[:, 0]
     return scores[len(prompt.encode()) - 1:].sum()
