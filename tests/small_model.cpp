@@ -30,7 +30,7 @@ config::Settings small_model(const std::string& name, const std::string& dtype) 
   s.train.sequence = 7;
   s.train.min_learning_rate = 1e-4;
   s.train.decay_steps = 100;
-  s.train.warmup_steps = s.train.evaluate_every = s.train.evaluate_batches = 0;
+  s.train.warmup_steps = s.train.evaluate_every = s.train.evaluate_batches = s.evaluate.tasks_every = 0;
   s.model.features = 5;
   s.model.outputs = 3;
   s.model.image_channels = 2;

@@ -109,7 +109,7 @@ TEST_F(TaskTraining, TakesTheFirstDocumentsAndRefusesWrongData) {
   expect_error("evaluate.tasks='[\"juggling\"]'", "juggling");
   expect_error("evaluate.tasks='[\"piqa\", \"piqa\"]'", "evaluate.tasks names the task piqa twice");
   std::ofstream(folder / "data/piqa/valid.jsonl", std::ios::app) << "{\"goal\": \"x\"}\n";
-  expect_error("train.steps=2", "data/piqa/valid.jsonl\":12: there is no \"sol1\"");
+  expect_error("train.steps=2", "data/piqa/valid.jsonl\":12: \"sol1\" is missing");
 }
 
 TEST_F(TaskTraining, ALayerOfEmbeddingsIsTheResidualStreamAfterIt) {

@@ -209,9 +209,10 @@ std::vector<Key> evaluate_keys() {
       evaluate<&Evaluate::tasks_folder>({"tasks_folder", Text{"a path"}, free, "",
                                          "the folder with the published files of the tasks, or with a folder for each",
                                          "tasks_data"}),
-      evaluate<&Evaluate::tasks_every>(
-          {"tasks_every", Integer{0, kMany}, free, "checkpoint.every, or train.evaluate_every if that is 0",
-           "steps between evaluations of the tasks; 0: at the end only", "eval_tasks_every"}),
+      evaluate<&Evaluate::tasks_every>({"tasks_every", Integer{0, kMany}, free,
+                                        "checkpoint.every, or train.evaluate_every if that is 0; 0 without tasks",
+                                        "steps between evaluations of the tasks; 0: at the end only",
+                                        "eval_tasks_every"}),
       evaluate<&Evaluate::tasks_documents>({"tasks_documents", Integer{0, kLarge}, free, "",
                                             "documents of each task, the first ones; 0: all", "eval_limit"}),
   };

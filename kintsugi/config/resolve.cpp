@@ -257,6 +257,8 @@ void derive_samples(Given& given) {
 void derive_tasks(Given& given) {
   Settings& s = given.settings;
   if (given.origin("evaluate.tasks_every").kind != Origin::Kind::standard) return;
+  if (s.evaluate.tasks.empty())
+    return store<int64_t>(given, "evaluate.tasks_every", s.evaluate.tasks_every, 0, "evaluate.tasks");
   const bool by_steps = s.checkpoint.every > 0;
   store(given, "evaluate.tasks_every", s.evaluate.tasks_every, by_steps ? s.checkpoint.every : s.train.evaluate_every,
         by_steps ? "checkpoint.every" : "train.evaluate_every");
@@ -447,8 +449,10 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
   warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
-  for (const std::string_view key : {"evaluate.tasks_folder", "evaluate.tasks_every", "evaluate.tasks_documents"})
-    warn_if_idle(given, key, !s.evaluate.tasks.empty(), "evaluate.tasks");
+  const bool tasks = !s.evaluate.tasks.empty();
+  warn_if_idle(given, "evaluate.tasks_folder", tasks, "evaluate.tasks");
+  warn_if_idle(given, "evaluate.tasks_every", tasks || s.evaluate.tasks_every == 0, "evaluate.tasks");
+  warn_if_idle(given, "evaluate.tasks_documents", tasks, "evaluate.tasks");
   warn_if_idle(given, "train.prompts", s.train.sample_every > 0, "train.sample_every");
   warn_if_idle(given, "train.sample_length", s.train.sample_every > 0, "train.sample_every");
   warn_if_idle(given, "train.evaluate_batches", validates || s.train.evaluate_batches == 0, "data.validation");
