@@ -307,16 +307,15 @@ void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
 std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept,
                                       BuildTrunk build) {
   const bool balanced_by_loss = s.model.experts > 0 && config::has_balance_loss(config::balance(s.train));
-  const Pass pass = {
-      .purpose = Purpose::train,
-      .batch = s.train.micro_batch * config::data_ranks(s.parallel),
-      .sequence = s.train.sequence,
-      .documents = config::separates_documents(s) && reads_tokens(s.model),
-      .lora = &s.lora,
-      .expert_bound = s.train.expert_bound,
-      .drops = s.train.expert_overflow == "drop",
-      .balance_weight = balanced_by_loss ? s.train.balance_weight : 0.0,
-      .z_loss = s.train.z_loss};
+  const Pass pass = {.purpose = Purpose::train,
+                     .batch = s.train.micro_batch * config::data_ranks(s.parallel),
+                     .sequence = s.train.sequence,
+                     .documents = config::separates_documents(s) && reads_tokens(s.model),
+                     .lora = &s.lora,
+                     .expert_bound = s.train.expert_bound,
+                     .drops = s.train.expert_overflow == "drop",
+                     .balance_weight = balanced_by_loss ? s.train.balance_weight : 0.0,
+                     .z_loss = s.train.z_loss};
   require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
