@@ -74,9 +74,10 @@ std::string placed_command(const std::string& command, const launch::Process& pr
   if (p.left_out.empty() && p.spare.empty() && !p.fewer) return text;
   switch (process.scheduler) {
     case launch::Scheduler::slurm:
-      // Later options of srun replace earlier ones. A list of nodes alone is a least one.
+      // Later options of srun replace earlier ones. A list of nodes alone is a least one. The step before may hold its
+      // cores until Slurm gives up the lost node: this one shares them.
       if (text.starts_with("srun ") || text.find("/srun ") != text.npos)
-        text += fmt::format(" --nodes={} --ntasks={} --nodelist={}", nodes, p.ranks, join_nodes(p.used));
+        text += fmt::format(" --nodes={} --ntasks={} --nodelist={} --overlap", nodes, p.ranks, join_nodes(p.used));
       return text;
     case launch::Scheduler::flux:
       return text + fmt::format(" --requires=host:{}", join_nodes(p.used));

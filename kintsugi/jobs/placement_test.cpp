@@ -57,10 +57,10 @@ TEST(Placement, IsWrittenIntoTheCommand) {
   EXPECT_EQ(placed_command("srun --ntasks=2", slurm, all, 1, ""), "srun --ntasks=2");
   const Placement less = place({{"n1", "n2"}, {"n1"}}, {}, 2, 1, true);
   EXPECT_EQ(placed_command("srun --ntasks=2", slurm, less, 1, ""),
-            "srun --ntasks=2 --nodes=1 --ntasks=1 --nodelist=n2");
+            "srun --ntasks=2 --nodes=1 --ntasks=1 --nodelist=n2 --overlap");
   // A job that Slurm has started with fewer nodes than the run needs.
   EXPECT_EQ(placed_command("srun --ntasks=4", slurm, place({{"n1", "n2"}, {}}, {}, 4, 1, true), 1, ""),
-            "srun --ntasks=4 --nodes=2 --ntasks=2 --nodelist=n1,n2");
+            "srun --ntasks=4 --nodes=2 --ntasks=2 --nodelist=n1,n2 --overlap");
   launch::Process flux;
   flux.scheduler = launch::Scheduler::flux;
   EXPECT_EQ(placed_command("flux run -N {nodes} -n {ranks}", flux, less, 1, ""),
