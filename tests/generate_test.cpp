@@ -29,6 +29,14 @@ struct GenerateCase {
 class Generates : public testing::TestWithParam<GenerateCase> {
  protected:
   Generates() : s(small_model(GetParam().family, GetParam().dtype)) {
+    config::Model& m = s.model;
+    if (m.experts > 0) m.experts = 4, m.experts_per_token = 2;
+    if (m.attention_sinks) m.window = 5;
+    if (m.kv_rank > 0) {
+      m.kv_heads = m.heads;
+      m.kv_rank = 7, m.query_rank = 9, m.head_dim = 6, m.rotary_head_dim = 4, m.value_head_dim = 5;
+      m.expert_groups = 2, m.groups_per_token = 1;
+    }
     s.parallel.device = GetParam().kernels;
     kernels = compile::kernels_of(s);
   }
@@ -148,7 +156,10 @@ TEST_P(Generates, TextLongerThanTheContextGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Models, Generates,
     testing::Values(GenerateCase{"gpt", "fp64", "reference", 1e-12}, GenerateCase{"llama", "fp64", "reference", 1e-12},
-                    GenerateCase{"gpt", "fp32", "cpu", 1e-5}, GenerateCase{"llama", "fp32", "cpu", 1e-5}),
+                    GenerateCase{"gpt", "fp32", "cpu", 1e-5}, GenerateCase{"llama", "fp32", "cpu", 1e-5},
+                    GenerateCase{"gpt_oss", "fp64", "reference", 1e-12}, GenerateCase{"gpt_oss", "fp32", "cpu", 1e-5},
+                    GenerateCase{"deepseek_v3", "fp64", "reference", 1e-12},
+                    GenerateCase{"deepseek_v3", "fp32", "cpu", 1e-5}),
     [](const auto& info) { return info.param.family + "_" + info.param.dtype + "_" + info.param.kernels; });
 
 TEST(Sample, TemperatureZeroTakesTheMostLikely) {
