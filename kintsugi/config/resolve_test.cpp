@@ -343,7 +343,7 @@ TEST(Resolve, Tokenizer) {
   Resolved r = resolved("");
   fill_from_tokenizer(r, 65);
   EXPECT_EQ(r.settings.model.vocab, 65);
-  EXPECT_EQ(r.origin("model.vocab").text(), "derived: that of the data's tokenizer");
+  EXPECT_EQ(r.origin("model.vocab").text(), "derived: the data tokenizer's");
   Resolved larger = resolved("[model]\nvocab = 100\n");
   fill_from_tokenizer(larger, 65);
   EXPECT_EQ(larger.settings.model.vocab, 100);
