@@ -68,6 +68,29 @@ TEST(Job, ScriptsAreThoseOfTheGoldenFiles) {
   }
 }
 
+TEST(Job, MayStartWithFewerNodesAndHaveSpares) {
+  Job job = job_at("slurm", 4, 8);
+  job.least_nodes = 3;
+  job.guard = true;
+  EXPECT_EQ(error_of(job), "");
+  std::string text = script(job);
+  EXPECT_NE(text.find("#SBATCH --nodes=3-4\n#SBATCH --mincpus=2\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("#SBATCH --ntasks-per-node"), std::string::npos) << text;
+  EXPECT_NE(text.find("--guard \"sbatch --parsable --kill-on-invalid-dep=yes --dependency=afternotok:$SLURM_JOB_ID "),
+            std::string::npos)
+      << text;
+  job.least_nodes = 5;
+  EXPECT_EQ(error_of(job), "[job] --least-nodes 5 is more than --nodes 4");
+  job = job_at("slurm", 4, 8);
+  job.spares = 1;
+  text = script(job);
+  EXPECT_NE(text.find("#SBATCH --nodes=5\n#SBATCH --ntasks-per-node=2\n"), std::string::npos) << text;
+  job = job_at("local", 1, 4);
+  job.guard = true;
+  EXPECT_EQ(error_of(job),
+            "[job] --guard needs a scheduler with dependencies between jobs; " + job.site.title + " has none");
+}
+
 TEST(Job, ScriptsAreThoseOfAShell) {
   const bool checked = std::system("command -v shellcheck >/dev/null") == 0;
   for (const Case& c : kCases) {

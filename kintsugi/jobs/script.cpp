@@ -86,9 +86,15 @@ std::string slurm_directives(const Job& job) {
   const int64_t nodes = job.nodes + job.spares;
   add(job.least_nodes > 0 && job.least_nodes < nodes ? fmt::format("--nodes={}-{}", job.least_nodes, nodes)
                                                      : fmt::format("--nodes={}", nodes));
-  add(fmt::format("--ntasks-per-node={}", job.ranks_per_node()));
-  if (job.site.cores > 0 && job.site.launch.find("--cpus-per-task") == std::string::npos)
-    add(fmt::format("--cpus-per-task={}", std::max<int64_t>(1, job.site.cores / job.ranks_per_node())));
+  const int64_t cores = job.site.cores > 0 ? std::max<int64_t>(1, job.site.cores / job.ranks_per_node()) : 1;
+  if (job.least_nodes > 0 && job.least_nodes < nodes) {
+    // From the ranks of the fewest nodes Slurm would conclude that more nodes are not needed.
+    add(fmt::format("--mincpus={}", cores * job.ranks_per_node()));
+  } else {
+    add(fmt::format("--ntasks-per-node={}", job.ranks_per_node()));
+    if (job.site.cores > 0 && job.site.launch.find("--cpus-per-task") == std::string::npos)
+      add(fmt::format("--cpus-per-task={}", cores));
+  }
   add("--time=" + time_text(job.seconds));
   if (const std::string p = partition_name(job); !p.empty()) add("--partition=" + p);
   if (!job.account.empty()) add("--account=" + job.account);
