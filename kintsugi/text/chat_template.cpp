@@ -90,6 +90,12 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
 }
 
+// As the turn has it: a joined system's text keeps its white space.
+std::string_view content_of(const ChatTemplate& chat, const Message& message) {
+  const bool keeps = !chat.trimmed || (chat.joined && message.role == Role::system);
+  return keeps ? message.content : trimmed(message.content);
+}
+
 // The user speaks first, or after the system, then alternates with the assistant. Returns whether the user is next.
 bool require_order(std::span<const Message> messages) {
   bool user = true;
@@ -136,7 +142,7 @@ std::string format_chat(const ChatTemplate& chat, std::span<const Message> messa
   require_turns(messages);
   std::string text(chat.begin), before;  // the content of the next turn
   for (const Message& message : messages) {
-    const std::string content = before + std::string(chat.trimmed ? trimmed(message.content) : message.content);
+    const std::string content = before + std::string(content_of(chat, message));
     before.clear();
     switch (message.role) {
       case Role::system:
@@ -165,7 +171,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat, std::span<const Mess
   if (!chat.begin.empty()) add(chat.begin, false);
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
-    const std::string content = before + std::string(chat.trimmed ? trimmed(message.content) : message.content);
+    const std::string content = before + std::string(content_of(chat, message));
     before.clear();
     if (message.role == Role::assistant) {
       add(chat.answer, false);

@@ -84,6 +84,14 @@ TEST(ChatTemplate, PartsSayWhatIsAnswered) {
   }
 }
 
+TEST(ChatTemplate, AJoinedSystemKeepsItsWhiteSpace) {
+  const std::array<Message, 2> chat = {{{Role::system, " s "}, {Role::user, " u "}}};
+  EXPECT_EQ(format_chat(chat_template("gemma"), chat),
+            "<start_of_turn>user\n s \n\nu<end_of_turn>\n<start_of_turn>model\n");
+  EXPECT_EQ(format_chat(chat_template("llama2"), chat), "[INST] <<SYS>>\n s \n<</SYS>>\n\nu [/INST]");
+  EXPECT_EQ(format_chat(chat_template("llama3"), std::span(chat)).find(" s "), std::string::npos);
+}
+
 TEST(ChatTemplate, RefusesConversationsWithoutAnAnswer) {
   const auto error = [](std::vector<Message> messages) {
     try {
