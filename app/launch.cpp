@@ -83,7 +83,7 @@ void run_launch(const LaunchOptions& o, const RunOptions& run) {
   if (o.supervisor.with.empty()) return run_rank(o, run);
   require_one_process("launch --with");
   if (const std::string program = jobs::missing_program(o.supervisor.with); !program.empty())
-    throw base::UserError("launch", "--with: {} is not found; in a container, is it bound into it?",
+    throw base::UserError("launch", "--with: {} not found; in a container, bind it from the host",
                           base::one_line(program, 60));
   supervise_run(o.supervisor, run);
 }

@@ -255,7 +255,7 @@ class Supervisor {
     require_another();  // or the job would be queued for nothing
     say(fmt::format("{}; going on with: {}", at, options_.again));
     if (std::system(options_.again.c_str()) != 0)
-      throw base::UserError("launch", "`{}` failed; submit the job again to go on", options_.again);
+      throw base::UserError("launch", "`{}` failed; resubmit the job to continue", options_.again);
     return true;
   }
 
