@@ -140,8 +140,8 @@ void write_new(NewOptions o) {
   print_entry("file", path.string());
   print_entry("model", fmt::format("{} layers of {}, {} of attention; {} parameters in matrices and head", o.depth,
                                    dial.width, base::counted(dial.heads, "head"), base::group_digits(dial.parameters)));
-  print_entry("training", fmt::format("{} tokens: {} steps of {}", base::group_digits(dial.tokens),
-                                      base::group_digits(dial.steps), base::group_digits(dial.batch_tokens)));
+  print_entry("training", fmt::format("{}: {} of {}", base::counted(dial.tokens, "token"),
+                                      base::counted(dial.steps, "step"), base::group_digits(dial.batch_tokens)));
   print_entry("next", fmt::format("kintsugi check {}", path.string()));
 }
 
