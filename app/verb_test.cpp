@@ -100,7 +100,8 @@ TEST(Verb, EmptyTexts) {
               fmt::format("error: [{}] {} is empty; give it a value, or leave it out\n", verb[0], option));
   }
   EXPECT_EQ(error_of({"prepare", "t", "-o", ""}), "error: [prepare] --output is empty; give it a value\n");
-  EXPECT_EQ(error_of({"prepare", "", "-o", "c"}), "error: [prepare] inputs is empty; give it a value\n");
+  EXPECT_EQ(error_of({"prepare", "", "-o", "c"}),
+            "error: [prepare] inputs is empty; give it a value, or leave it out\n");
   EXPECT_EQ(error_of({"show", ""}), "error: [show] path is empty; give it a value\n");
   EXPECT_EQ(error_of({"generate", ""}), "error: [generate] model is empty; give it a value, or leave it out\n");
   EXPECT_EQ(error_of({"train", ""}), "error: [train] run.toml is empty; give it a value, or leave it out\n");

@@ -264,7 +264,7 @@ TEST_F(BadInput, AFullDisk) {
   EXPECT_EQ(complaints(resumed.err), "");
   EXPECT_NE(resumed.err.find("resumed at step 3 from run/step_00000003\n"), std::string::npos) << resumed.err;
   expect_error("train run.toml --set train.folder=more train.steps=500 checkpoint.every=0 train.evaluate_every=0",
-               "error: [metrics] cannot write \"more/metrics.jsonl\": File too large\n", "ulimit -f 24");
+               "error: [metrics] cannot write \"more/metrics.jsonl\": File too large\n", "ulimit -f 40");
 }
 
 TEST_F(BadInput, AFolderThatCannotBeWritten) {
@@ -361,10 +361,9 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(complaints(ended.err), "");
     const std::string step = std::to_string(lines()), padded = std::string(8 - step.size(), '0') + step;
-    EXPECT_EQ(
-        ended.out,
-        "checkpoint run/step_" + padded + "\nstopped after step " + step +
-            " (signal); continue with: kintsugi train run.toml --resume --set train.steps=1000000 checkpoint.every=0\n");
+    EXPECT_EQ(ended.out, "checkpoint run/step_" + padded + "\nstopped after step " + step +
+                             " (signal); continue with: kintsugi train run.toml --resume --set train.steps=1000000 "
+                             "checkpoint.every=0\n");
     const Ended resumed = kintsugi("train run.toml --resume --set train.steps=" + std::to_string(lines() + 1));
     EXPECT_EQ(resumed.code, 0);
     EXPECT_NE(resumed.err.find("resumed at step " + step + " from run/step_" + padded + "\n"), std::string::npos)

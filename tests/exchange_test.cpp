@@ -243,8 +243,8 @@ TEST_F(Exchange, ErrorsSayWhatIsMissing) {
   fs::copy(fs::path(__FILE__).parent_path() / "families/llama", folder / "small");
   fs::copy(folder / "stories/tokenizer.model", folder / "small/tokenizer.model");
   EXPECT_EQ(error("generate small --prompt Once"),
-            "error: [generate] the prompt has the id 403, but the model's table has 29 rows: the tokenizer is that of "
-            "another model\n");
+            "error: [generate] the prompt contains token id 403, but the model's embedding has 29 rows; the tokenizer "
+            "belongs to a different model\n");
   fs::remove(folder / "stories/tokenizer.model");
   EXPECT_EQ(error("generate stories"),
             "error: [generate] \"stories\" has no tokenizer, which is needed to decode text\n");

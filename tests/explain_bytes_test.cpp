@@ -153,16 +153,14 @@ TEST_F(ExplainBytes, OfSeveralRanks) {
 }
 
 TEST_F(ExplainBytes, RefusesWhatItCannotDo) {
-  EXPECT_EQ(error_of("--bytes --pass memory"),
-            "error: [explain] --bytes cannot be combined with --pass or --svg\n");
+  EXPECT_EQ(error_of("--bytes --pass memory"), "error: [explain] --bytes cannot be combined with --pass or --svg\n");
   EXPECT_EQ(error_of("--steps 2"), "error: [kintsugi explain] --steps requires --bytes; see kintsugi explain --help\n");
   EXPECT_EQ(error_of("--bytes --steps -1"), "error: [explain] --steps -1 is not an integer from 0 to 1,000,000\n");
   EXPECT_EQ(error_of("--bytes --csv run.toml"),
             "error: [explain] --csv \"run.toml\" is a file of this run; name another\n");
-  EXPECT_EQ(
-      error_of("--bytes --set parallel.device=emulated"),
-      "error: [explain] --bytes: parallel.device = \"emulated\": what a machine can do is measured on the processor "
-      "alone so far; --set parallel.device=cpu\n");
+  EXPECT_EQ(error_of("--bytes --set parallel.device=emulated"),
+            "error: [explain] --bytes: parallel.device = \"emulated\" is not supported; use --set "
+            "parallel.device=cpu\n");
 }
 
 // Limits depend on the kernel: its operands have the dtype of the run.

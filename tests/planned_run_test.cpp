@@ -55,14 +55,13 @@ TEST_F(PlannedRun, TakesTheFastestLayout) {
 }
 
 TEST_F(PlannedRun, SaysWhatItLacks) {
-  EXPECT_EQ(
-      error_of("train run.toml --layout auto"),
-      "error: [train] --layout auto needs [parallel] cluster, a file that describes the machine; kintsugi bench "
-      "machine --into machine.toml writes one\n");
+  EXPECT_EQ(error_of("train run.toml --layout auto"),
+            "error: [train] --layout auto needs [parallel] cluster, a file that describes the machine; kintsugi bench "
+            "machine --into machine.toml writes one\n");
   EXPECT_EQ(error_of("train run.toml --layout auto --ranks 4 --set parallel.cluster=machine.toml"),
             "error: [train] --layout auto: 4 ranks, and machine.toml has 2 devices\n");
   EXPECT_EQ(error_of("bench products run.toml --ranks 4 --set parallel.threads=1 --into machine.toml"),
-            "error: [bench] 4 ranks, and machine.toml has 2 devices; describe as many: kintsugi bench machine "
+            "error: [bench] 4 ranks, but machine.toml describes 2 devices; describe as many: kintsugi bench machine "
             "--ranks 4\n");
   EXPECT_EQ(error_of("bench products run.toml --set parallel.threads=2 --into machine.toml"),
             "error: [bench] the ranks of the run have 2 threads, and a device of machine.toml has 1: --set "

@@ -227,7 +227,7 @@ TEST_F(SafeRun, TheCommandThatGoesOnIsQuoted) {
   process.send(SIGINT);
   const Ended ended = process.wait();
   EXPECT_EQ(ended.code, 0) << ended.err;
-  const std::string lead = "go on with: kintsugi ";
+  const std::string lead = "continue with: kintsugi ";
   ASSERT_NE(ended.out.find(lead), std::string::npos) << ended.out;
   const std::string command = ended.out.substr(ended.out.find(lead) + lead.size());
   EXPECT_EQ(command,

@@ -164,7 +164,7 @@ TEST_F(Waits, AStepThatIsFinishedAfterASignal) {
   Process process(folder.path(), kSlowSteps);
   EXPECT_TRUE(process.wait_for([&] { return process.told().find(" step 1/40 ") != std::string::npos; }));
   process.send(SIGINT);
-  EXPECT_TRUE(process.wait_for([&] { return process.told().find(" stopping: this step") != std::string::npos; }))
+  EXPECT_TRUE(process.wait_for([&] { return process.told().find(" stopping after this step") != std::string::npos; }))
       << process.told();
   const Ended ended = process.wait();
   EXPECT_EQ(ended.code, 0) << ended.err;

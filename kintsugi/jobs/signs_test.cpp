@@ -1,6 +1,7 @@
 #include "kintsugi/jobs/signs.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <optional>
@@ -32,7 +33,7 @@ class Signs : public testing::Test {
   }
   void write(int rank, const std::string& text) const { std::ofstream(folder / rank_sign(rank)) << text; }
 
-  const fs::path folder = fs::path(testing::TempDir()) / "jobs_signs_test";
+  const fs::path folder = fs::path(testing::TempDir()) / ("jobs_signs_" + std::to_string(getpid()));
 };
 
 TEST_F(Signs, AreRewrittenAndRemoved) {

@@ -1,6 +1,7 @@
 #include "kintsugi/jobs/suspects.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -20,7 +21,7 @@ class Suspects : public testing::Test {
   }
   ~Suspects() override { fs::remove_all(folder); }
 
-  const fs::path folder = fs::path(testing::TempDir()) / "jobs_suspects_test";
+  const fs::path folder = fs::path(testing::TempDir()) / ("jobs_suspects_" + std::to_string(getpid()));
 };
 
 TEST_F(Suspects, AreRememberedAcrossJobsUntilTheyExpire) {

@@ -51,8 +51,7 @@ OpRow join_head_dims() {
           .grad = grad_of_joined_heads,
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .whole = {"head_dim"},
-          .additive = true,
-          .keeps_zero = true};
+          .additive = true};  // b is repeated over padded heads
 }
 
 OpRow join_head_dims_grad() {

@@ -250,6 +250,16 @@ std::vector<Case> cases() {
        {},
        {of("batch", kD), of("batch", kD), of("batch", kD)},
        30},
+      {"weighted_scores", {of(kTokens), of(kTokens), of(kTokens, kI), of(kTokens)}, {}, {of("batch", kD)}, 30},
+      {"weighted_scores_grad", {of(kTokens, kI), of(kTokens), of("batch", kD)}, {}, {of(kTokens), of(kTokens)}, 10},
+      {"preference_loss", {of("batch", kD), of("batch", kD)}, {}, {s, s, s, s}, 16},
+      {"preference_loss_grad", {of("batch", kD), of("batch", kD), s}, {}, {of("batch", kD)}, 10},
+      {"policy_loss", {of(kTokens), of(kTokens), of(kTokens, kI), of(kTokens), of(kTokens)}, {}, {s, s, s}, 80},
+      {"policy_loss_grad",
+       {of(kTokens), of(kTokens), of(kTokens, kI), of(kTokens), of(kTokens), s},
+       {},
+       {of(kTokens), of(kTokens)},
+       60},
       {"class_loss", {of("batch class"), of("batch", kI), of("batch")}, {}, {s, s}, 24},
       {"class_loss_grad", {of("batch class"), of("batch", kI), of("batch"), s}, {}, {of("batch class")}, 6},
       {"class_hits", {of("batch class"), of("batch", kI)}, {}, {s, s}, 6},
@@ -601,7 +611,9 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     for (size_t i = 0; i < ins.size(); ++i) {
       // Targets and their weights are inputs; whatever depends on x is part of its gradient.
       const std::string_view name = c.row().ins[i].name;
-      const bool given = name == "targets" || name == "statistics" || (name == "weights" && c.kind == "class_loss") ||
+      const bool weighted = c.kind == "class_loss" || c.kind == "weighted_scores" || c.kind == "policy_loss";
+      const bool given = name == "targets" || name == "statistics" || name == "reference" || name == "sampled" ||
+                         (name == "weights" && weighted) ||
                          (name == "bias" && c.kind == "route");  // which is moved by the update
       const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype) && !given;
       EXPECT_EQ(dins[i] != kNone, moves) << c.kind << " input " << i;

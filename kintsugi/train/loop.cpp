@@ -223,9 +223,13 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
   if (config::method(s.train) == config::Method::dpo)
     metrics.preferences = {.reward_margin = measured.at("reward"), .accuracy = measured.at("correct")};
   if (inputs.bytes && !metrics.unlabelled) {
-    const int64_t batch = s.train.global_batch,
-                  bytes = inputs.bytes->of(*rank.corpus.train, static_cast<uint64_t>(step * batch), batch);
-    if (bytes > 0) metrics.bits_per_byte = bits_per_byte(made[0], bytes);
+    try {
+      const int64_t batch = s.train.global_batch,
+                    bytes = inputs.bytes->of(*rank.corpus.train, static_cast<uint64_t>(step * batch), batch);
+      if (bytes > 0) metrics.bits_per_byte = bits_per_byte(made[0], bytes);
+    } catch (const base::UserError& error) {
+      fail_data(fmt::format("step {}", step + 1), error);
+    }
   }
   metrics.experts = expert_use(*rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
