@@ -40,7 +40,9 @@ class Attempts : public testing::Test {
     return refusal ? (refusal->no_progress ? "no progress: " : "") + refusal->why : "";
   }
 
-  const fs::path folder = fs::path(testing::TempDir()) / "jobs_attempts_test";
+  const fs::path folder =
+      fs::path(testing::TempDir()) /
+      ("jobs_attempts_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 TEST_F(Attempts, AreReadAsTheyWereWritten) {

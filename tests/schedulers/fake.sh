@@ -40,11 +40,11 @@ check_flux_batch() {
 }
 # The directives of a script, one argument per word, quotes removed.
 directives() {
-  local line
+  local line prefix=$1
   while read -r line; do
-    eval "set -- ${line#"$1"}"
+    eval "set -- ${line#"$prefix"}"
     printf '%s\0' "$@"
-  done < <(grep "^$1 " "$2" | sed "s/^$1 /$1/")
+  done < <(grep "^$prefix " "$2")
 }
 
 case $name in
