@@ -523,7 +523,7 @@ class Steps {
   void tell_of(Metrics m) {
     if (const auto times = saver_.take_times()) {
       m.stage_seconds = times->stage;
-      m.drain_seconds = times->drain;
+      if (times->drain > 0) m.drain_seconds = times->drain;
     }
     tell(options_, m, rank_.settings().train.steps);
     if (const auto line = planned_.add(m.seconds); line && options_.observer) options_.observer->note(*line);
