@@ -143,12 +143,14 @@ class RowTrials {
     g.apply("sample_scores",
             {g.input("lse", statistic), g.input("target", statistic), head[2], g.input("top", statistic)});
     const Type per_sample = {{{"batch", 2}}, tensor::DType::f64};
-    const graph::ValueId lse = g.input("lse", statistic), target = g.input("target", statistic),
-                         weights = g.input("weights", statistic), sampled = g.input("sampled", statistic);
-    g.apply("weighted_scores", {lse, target, head[2], weights});
-    g.make("weighted_scores_grad", {head[2], weights, g.input("dscore", per_sample)}, {statistic, statistic});
-    g.apply("policy_loss", {lse, target, head[2], weights, sampled});
-    g.make("policy_loss_grad", {lse, target, head[2], weights, sampled, one}, {statistic, statistic});
+    const graph::ValueId lse_of_label = g.input("lse", statistic), target_of_label = g.input("target", statistic),
+                         weights_of_label = g.input("weights", statistic),
+                         sampled_of_label = g.input("sampled", statistic);
+    g.apply("weighted_scores", {lse_of_label, target_of_label, head[2], weights_of_label});
+    g.make("weighted_scores_grad", {head[2], weights_of_label, g.input("dscore", per_sample)}, {statistic, statistic});
+    g.apply("policy_loss", {lse_of_label, target_of_label, head[2], weights_of_label, sampled_of_label});
+    g.make("policy_loss_grad", {lse_of_label, target_of_label, head[2], weights_of_label, sampled_of_label, one},
+           {statistic, statistic});
     g.make("head_grad", with(head, 3), {x_type, table, bias});
     g.make("head_with_grad", with(head, 2), {statistic, statistic, x_type, table, bias});
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
