@@ -200,7 +200,7 @@ TEST_F(BadInput, Tokenizers) {
                       "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   fs::copy_file(folder / "corpus/tokenizer.json", folder / "chars/tokenizer.json");
   expect_config_error("data.validation=chars/validation",
-                      "error: [data] \"chars/validation\" was prepared with a different tokenizer than "
+                      "error: [data] \"chars/validation\" was made with a different tokenizer than "
                       "\"chars/tokenizer.json\" next to it; prepare it again\n");
   fs::remove(folder / "corpus/train.json");
   fs::remove(folder / "corpus/validation.json");

@@ -24,7 +24,7 @@ heads = 2
 train = "corpus/train"
 [train]
 folder = "runs/x"
-steps = 200
+steps = 1500
 global_batch = 4
 sequence = 16
 event_files = false

@@ -26,7 +26,7 @@ void join_head_dims(const KernelCall& call) {
   const tensor::View &a = call.ins[0], &b = call.ins[1], &y = call.outs[0];
   const int64_t size = tensor::size_of(y.dtype()), of_y = last_of(y) * size, of_a = last_of(a) * size,
                 of_b = b.data ? last_of(b) * size : 0, heads = y.elements() / last_of(y),
-                repeats = b.data ? heads / (b.elements() / last_of(b)) : 1;
+                repeats = b.data && heads > 0 ? heads / (b.elements() / last_of(b)) : 1;
   call.team.for_shares(heads, kHeadsAtOnce, [&](base::Range r, int) {
     for (int64_t head = r.begin; head < r.end; ++head) {
       std::byte* to = y.data + head * of_y;
@@ -46,7 +46,7 @@ void join_head_dims_grad(const KernelCall& call) {
       std::memcpy(a.data + head * of_a, y.data + head * of_y, static_cast<size_t>(of_a));
   });
   if (!b.data) return;
-  const int64_t columns = last_of(b), rows = b.elements() / columns, repeats = heads / rows;
+  const int64_t columns = last_of(b), rows = b.elements() / columns, repeats = rows > 0 ? heads / rows : 0;
   call.team.for_shares(rows, 1, [&](base::Range r, int) {
     float sum[kSumColumns], one[kSumColumns];
     for (int64_t row = r.begin; row < r.end; ++row)
