@@ -100,18 +100,22 @@ TEST(ThreadTeam, TheCallerWorksAloneBesideABusyProgram) {
   EXPECT_GT(alone, 10 * (rounds - alone)) << rounds;
 }
 
-// A thread as fast as the caller is worth waiting for.
+// A thread as fast as the caller is worth waiting for. Other programs on the machine may keep it from a core: up to ten
+// attempts.
 TEST(ThreadTeam, AnEvenTeamStaysTogether) {
   ThreadTeam team(2);
   const auto caller = std::this_thread::get_id();
-  int alone = 0;
-  for (int round = 0; round < 60; ++round) {
-    std::atomic<bool> elsewhere{false};
-    team.run([&](int) {
-      if (std::this_thread::get_id() != caller) elsewhere = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // as work that has a core
-    });
-    alone += elsewhere ? 0 : 1;
+  int alone = 1;
+  for (int attempt = 0; attempt < 10 && alone > 0; ++attempt) {
+    alone = 0;
+    for (int round = 0; round < 60; ++round) {
+      std::atomic<bool> elsewhere{false};
+      team.run([&](int) {
+        if (std::this_thread::get_id() != caller) elsewhere = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // as work that has a core
+      });
+      alone += elsewhere ? 0 : 1;
+    }
   }
   EXPECT_EQ(alone, 0);
 }
