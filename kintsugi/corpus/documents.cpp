@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/data/json_line.h"
+#include "kintsugi/text/utf8.h"
 
 namespace kintsugi::corpus {
 namespace {
@@ -26,38 +27,18 @@ std::string stamp_of(const std::filesystem::path& path, uint64_t bytes) {
   return fmt::format("{}:{}:{}.{:09}", path.string(), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
 }
 
-// The length of the UTF-8 sequence at the beginning of `text`, or 0 if it is malformed.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char c = byte(0);
-  if (c < 0x80) return 1;
-  const size_t length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-  if (c < 0xc2 || c > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool bad = (c == 0xe0 && byte(1) < 0xa0) || (c == 0xed && byte(1) > 0x9f) || (c == 0xf0 && byte(1) < 0x90) ||
-                   (c == 0xf4 && byte(1) > 0x8f);
-  return bad ? 0 : length;
-}
-
 std::string as_utf8(std::string text) {
-  size_t good = 0;
-  while (good < text.size()) {
-    const size_t length = utf8_length(std::string_view(text).substr(good));
-    if (length == 0) break;
-    good += length;
-  }
+  size_t good = text::count_valid(text);
   if (good == text.size()) return text;
-  std::string out = text.substr(0, good);
-  while (good < text.size()) {
-    const size_t length = utf8_length(std::string_view(text).substr(good));
-    if (length == 0) {
-      out += "\uFFFD";
-      ++good;
-    } else {
-      out.append(text, good, length);
-      good += length;
-    }
+  std::string out;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    good = text::count_valid(rest);
+    out += rest.substr(0, good);
+    rest.remove_prefix(good);
+    const size_t bad = text::count_invalid(rest);
+    for (size_t i = 0; i < bad; ++i) out += "\uFFFD";
+    rest.remove_prefix(bad);
   }
   return out;
 }
