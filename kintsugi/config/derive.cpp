@@ -48,4 +48,8 @@ void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names
   }
 }
 
+bool reads_tokens(const Given& given) {
+  return given.catalog->family(given.settings.model.family)->reads_tokens;
+}
+
 }  // namespace kintsugi::config

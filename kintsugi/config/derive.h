@@ -45,4 +45,7 @@ void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string
 // For each of those whose value is not the family's.
 void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other);
 
+// Whether the samples of the model's family are tokens.
+bool reads_tokens(const Given& given);
+
 }  // namespace kintsugi::config
