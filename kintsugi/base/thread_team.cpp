@@ -1,5 +1,7 @@
 #include "kintsugi/base/thread_team.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -23,20 +25,28 @@ void relax(int spin) {
 #endif
 }
 
+// Processor time of the calling thread, in seconds.
+double thread_seconds() {
+  timespec t = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 }  // namespace
 
-void TeamBalance::add(Seconds own, Seconds total, int threads, Clock::time_point now) {
-  own_ += own;
+void TeamBalance::add(Seconds work, Seconds total, Clock::time_point now) {
+  work_ += work;
   total_ += total;
   // A trial between two periods alone is shorter: the other programs are most likely still there.
-  if (total_ < (period_ > kShortest ? kWindow / 4 : kWindow)) return;
-  if (total_ > threads * own_) {
+  if (total_ < (period_ > kShortest ? kTrial : kWindow)) return;
+  if (kGain * total_ > work_) {
     alone_until_ = now + std::chrono::duration_cast<Clock::duration>(period_);
     period_ = std::min(2 * period_, kLongest);
   } else {
     period_ = kShortest;
+    measured_from_ = now + std::chrono::duration_cast<Clock::duration>(kUnmeasured);
   }
-  own_ = total_ = Seconds(0);
+  work_ = total_ = Seconds(0);
 }
 
 ThreadTeam::ThreadTeam(int threads) {
@@ -63,12 +73,14 @@ void ThreadTeam::end() {
 }
 
 void ThreadTeam::call(int thread) {
+  const double begin = measured_ ? thread_seconds() : 0;
   try {
     function_(context_, thread);
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();
   }
+  if (measured_) begun_[static_cast<size_t>(thread)].seconds = thread_seconds() - begin;
 }
 
 // A turn ends only when all its calls have, so a late thread, in a later turn, finds its call begun.
@@ -82,16 +94,17 @@ void ThreadTeam::start(Function function, const void* context) {
   function_ = function;
   context_ = context;
   const TeamBalance::Clock::time_point begin = TeamBalance::Clock::now();
+  measured_ = false;
   if (balance_.alone(begin)) {
     for (int thread = 0; thread < size(); ++thread) call(thread);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return;
   }
+  measured_ = balance_.measures(begin);
   running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   const uint64_t turn = turn_.fetch_add(1, std::memory_order_release) + 1;
   turn_.notify_all();
   call(0);
-  const TeamBalance::Clock::time_point worked = TeamBalance::Clock::now();
   for (int thread = size() - 1; thread > 0 && running_.load(std::memory_order_acquire) != 0; --thread) {
     if (!claim(thread, turn)) continue;
     call(thread);
@@ -99,8 +112,13 @@ void ThreadTeam::start(Function function, const void* context) {
   }
   for (int spin = 0; spin < kSpins && running_.load(std::memory_order_acquire) != 0; ++spin) relax(spin);
   while (const int left = running_.load(std::memory_order_acquire)) running_.wait(left, std::memory_order_acquire);
-  const TeamBalance::Clock::time_point end = TeamBalance::Clock::now();
-  balance_.add(worked - begin, end - begin, size(), end);
+  if (measured_) {
+    TeamBalance::Seconds work{0};
+    for (int thread = 0; thread < size(); ++thread)
+      work += TeamBalance::Seconds(begun_[static_cast<size_t>(thread)].seconds);
+    const TeamBalance::Clock::time_point end = TeamBalance::Clock::now();
+    balance_.add(work, end - begin, end);
+  }
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

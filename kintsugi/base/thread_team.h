@@ -29,24 +29,29 @@ inline Range share(int64_t total, int64_t part, int64_t parts, int64_t grain = 1
   return {begin < total ? begin : total, end < total ? end : total};
 }
 
-// Decides whether waiting for the threads of a team pays off. Where other programs occupy some cores, a descheduled
-// thread delays all others, and the caller alone may be faster: it then makes all calls itself for a while, with
-// identical results, and tries again.
+// Decides whether a team pays off. Where other programs occupy some cores, a descheduled thread delays all others, and
+// the caller alone may be faster: it then makes all calls itself for a while, with identical results, and tries again.
+// The caller alone would take about the processor time that the team's calls take together, so a team is worth it as
+// long as its turns end clearly sooner. Reading processor times costs a system call, so only some turns are measured.
 class TeamBalance {
  public:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
   bool alone(Clock::time_point now) const { return now < alone_until_; }
-  // Records a turn: the caller spent `own` on its share, and all `threads` shares were done after `total`.
-  void add(Seconds own, Seconds total, int threads, Clock::time_point now);
+  bool measures(Clock::time_point now) const { return now >= measured_from_; }
+  // Records a measured turn, which ended at `now`: `work`, the processor time of all its calls, and its duration.
+  void add(Seconds work, Seconds total, Clock::time_point now);
 
  private:
-  // A window outlasts the occasional activity of daemons; retrying costs at most a fortieth of the time.
-  static constexpr Seconds kWindow{0.02}, kShortest{0.05}, kLongest{0.8};
+  // A window outlasts the occasional activity of daemons; trials between periods alone cost below a hundredth of the
+  // time.
+  static constexpr Seconds kWindow{0.02}, kTrial{0.005}, kUnmeasured{0.06}, kShortest{0.05}, kLongest{0.8};
+  // The least gain of a team: below, a thread alone is at most that much slower.
+  static constexpr double kGain = 1.05;
 
-  Seconds own_{0}, total_{0}, period_ = kShortest;
-  Clock::time_point alone_until_ = {};
+  Seconds work_{0}, total_{0}, period_ = kShortest;
+  Clock::time_point alone_until_ = {}, measured_from_ = {};
 };
 
 // The caller is thread 0. run() allocates nothing. It rethrows the first exception of any thread after all calls have
@@ -81,9 +86,11 @@ class ThreadTeam {
  private:
   using Function = void (*)(const void*, int);
 
-  // The last turn in which a thread's call was begun, by whichever thread.
+  // The last turn in which a thread's call was begun, by whichever thread, and the processor time of the call if the
+  // turn is measured.
   struct alignas(64) Begun {
     std::atomic<uint64_t> turn{0};
+    double seconds = 0;
   };
 
   void start(Function function, const void* context);
@@ -98,6 +105,7 @@ class ThreadTeam {
   std::atomic<uint64_t> turn_{0};
   std::atomic<int> running_{0};  // unfinished calls of threads other than the caller
   std::atomic<bool> ended_{false};
+  bool measured_ = false;  // this turn
   Function function_ = nullptr;
   const void* context_ = nullptr;
   std::mutex error_mutex_;

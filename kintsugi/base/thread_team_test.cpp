@@ -68,11 +68,14 @@ TEST(ThreadTeam, TeamsBalanceByThemselves) {
   TeamBalance slow, even;
   TeamBalance::Clock::time_point now{};
   for (int i = 0; i < 30; ++i) {
-    slow.add(std::chrono::milliseconds(1), std::chrono::milliseconds(5), 2, now += std::chrono::milliseconds(5));
-    even.add(std::chrono::milliseconds(1), std::chrono::milliseconds(1), 2, now);
+    slow.add(std::chrono::milliseconds(2), std::chrono::milliseconds(5), now += std::chrono::milliseconds(5));
+    even.add(std::chrono::milliseconds(2), std::chrono::milliseconds(1), now);
+    EXPECT_FALSE(even.alone(now));
   }
   EXPECT_TRUE(slow.alone(now));
-  EXPECT_FALSE(even.alone(now));
+  EXPECT_TRUE(slow.measures(now));
+  EXPECT_FALSE(even.measures(now));
+  EXPECT_TRUE(even.measures(now + std::chrono::seconds(1)));
 }
 
 // Another program occupies the core of one thread: its share is slow there, and the caller runs it, each share exactly
