@@ -18,7 +18,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/memory_size.h"
-#include "kintsugi/kernels/cpu/bandwidth.h"
+#include "kintsugi/kernels/host/bandwidth.h"
 #include "kintsugi/launch/process.h"
 
 namespace kintsugi::app {
@@ -53,7 +53,7 @@ double memory_of_all(comm::World& world) {
   const auto all = comm::group_of_all(world);
   base::ThreadTeam team(1);
   all->wait(all->barrier());
-  const double mine = kernels::cpu::measure_memory_bandwidth(team, int64_t{32} << 20);
+  const double mine = kernels::host::measure_memory_bandwidth(team, int64_t{32} << 20);
   double sum = 0;
   all->wait(all->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&sum, 1)),
                             tensor::DType::f64, comm::Reduction::sum));

@@ -17,7 +17,7 @@
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/peak.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/simulate/write_cluster.h"
 
@@ -87,7 +87,7 @@ void bench_machine(const BenchOptions& o) {
   progress.finish();
   const base::Processor processor = base::this_processor();
   write_out("{}, {} core{} usable, {}\n{}", processor.name.empty() ? "unnamed processor" : processor.name, cores,
-            cores == 1 ? "" : "s", kernels::cpu::simd_target(), cores_table(rates));
+            cores == 1 ? "" : "s", kernels::host::simd_target(), cores_table(rates));
   write_out("a device: {} thread{}, {} at once; kernels of layers from {} to {} wide\n{}", devices.threads,
             devices.threads == 1 ? "" : "s", devices.ranks, kRuns[0].embed, std::rbegin(kRuns)->embed,
             kernels_table(cluster.measured.kernels, cluster.device));

@@ -18,7 +18,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/compile/programs.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/peak.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
@@ -61,7 +61,7 @@ void train_run(RunOptions options, const TrainRunOptions& train_options) {
                                .begun = [] { StopSignals::at_once = false; }};
   if (!compile::on_a_device(train.config.settings)) {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
-    train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
+    train.peak_flops = kernels::host::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
   }
   const std::string folder = train.config.settings.train.folder;
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "kintsugi/base/processor.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/peak.h"
 
 namespace kintsugi::app {
 
@@ -23,7 +23,7 @@ std::string version_text() {
       KINTSUGI_VERSION, KINTSUGI_BUILD_TYPE, KINTSUGI_COMPILER, KINTSUGI_FEATURES, KINTSUGI_LIBRARIES,
       processor.name.empty() ? "unnamed" : processor.name, cores, cores == 1 ? "" : "s",
       processor.units.empty() ? "none known" : fmt::format("{}", fmt::join(processor.units, " ")),
-      kernels::cpu::simd_target());
+      kernels::host::simd_target());
 }
 
 }  // namespace kintsugi::app

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/step_test.h"
 #include "tests/weights_of_a_step.h"
 

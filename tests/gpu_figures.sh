@@ -5,7 +5,7 @@ set -euo pipefail
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-ln -s "$build/app/kintsugi" "$build/bench/figures" "$build/device_kernels_test" "$source/bench/gpu/torch_gpt2.py" "$folder/"
+ln -s "$build/app/kintsugi" "$build/bench/figures" "$build/kernels_gpu_test" "$source/bench/gpu/torch_gpt2.py" "$folder/"
 cp "$source/bench/gpu/all.sh" "$folder/"
 mkdir "$folder/text"
 cp "$source"/docs/*.md "$folder/text/"

@@ -14,6 +14,7 @@
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_test_harness.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/mesh/layout.h"
 #include "kintsugi/tensor/window.h"
 
@@ -104,8 +105,8 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
       Tensor drawn(type);
       for (int64_t j = 0; j < drawn.elements(); ++j) {
         const int64_t at = j % each;
-        drawn.set(
-            j, at % 5 == 4 || at >= slots ? -1.0 : static_cast<double>((at + static_cast<int64_t>(seed)) % slots));
+        drawn.set(j,
+                  at % 5 == 4 || at >= slots ? -1.0 : static_cast<double>((at + static_cast<int64_t>(seed)) % slots));
       }
       ins.push_back(std::move(drawn));
     } else if (type.dtype == tensor::DType::i32 && (operand == "text" || operand == "rows" || operand == "at")) {

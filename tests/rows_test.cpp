@@ -4,7 +4,9 @@
 
 #include <map>
 
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "tests/row_trials.h"
 
 namespace kintsugi::tests::rows_test {

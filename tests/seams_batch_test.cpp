@@ -9,6 +9,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/step_test.h"
 #include "kintsugi/samples/batch.h"
 #include "kintsugi/samples/loader.h"

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/step_test.h"
 #include "tests/weights_of_a_step.h"
 

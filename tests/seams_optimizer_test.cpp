@@ -7,6 +7,7 @@
 
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/train/batches.h"

@@ -9,6 +9,9 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/device/emulated/emulated.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/gpu/device_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/step_test.h"
 #include "kintsugi/program/verify_communication.h"
 #include "kintsugi/tensor/window.h"

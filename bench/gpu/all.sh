@@ -47,7 +47,7 @@ program() { # NAME: as words to be called
 }
 mapfile -t kintsugi < <(program kintsugi)
 mapfile -t figures < <(program figures)
-mapfile -t kernel_tests < <(program device_kernels_test)
+mapfile -t kernel_tests < <(program kernels_gpu_test)
 
 # NVIDIA's libraries: those of PyTorch's wheels, unless others are named.
 if [[ -z ${KINTSUGI_CUDA_LIBRARIES-} ]]; then

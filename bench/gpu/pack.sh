@@ -10,7 +10,7 @@ shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/lib" "$folder/system"
-programs=("$build/app/kintsugi" "$build/bench/figures" "$build/device_kernels_test")
+programs=("$build/app/kintsugi" "$build/bench/figures" "$build/kernels_gpu_test")
 [[ -e $build/kintsugi_cuda.so ]] && programs+=("$build/kintsugi_cuda.so")
 for program in "${programs[@]}"; do
   cp "$program" "$folder/"

@@ -12,7 +12,7 @@
 # stands in a kernel and no test meets it; 2 if a test fails as it is.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-program=$1/device_kernels_test racing=
+program=$1/kernels_gpu_test racing=
 sanitized=$1/sanitizers/thread/kernels_test
 shift
 tests= all=1

@@ -61,8 +61,9 @@ END
   for source in "${kernels[@]}"; do tests+=("${source//\//.}.o"); done
   echo "build planted: link bench.gpu.planted.cpp.o $objects"
   echo "  libraries = $libraries"
-  echo "build kernels_test: link ${tests[*]} $objects | $build/libkernels.a $build/libtensor.a"
-  echo "  libraries = $build/libkernels.a $build/libtensor.a -lgtest_main -lgtest -lhwy -ldnnl -lgomp $libraries"
+  sets="$build/libkernels_gpu.a $build/libkernels_cpu.a $build/libkernels_reference.a $build/libkernels.a"
+  echo "build kernels_test: link ${tests[*]} $objects | $sets $build/libtensor.a"
+  echo "  libraries = $sets $build/libtensor.a -lgtest_main -lgtest -lhwy -ldnnl -lgomp $libraries"
 }
 
 # Where the addresses of a program are drawn, the thread sanitizer of some compilers cannot run.

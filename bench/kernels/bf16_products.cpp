@@ -17,7 +17,7 @@
 
 #include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/gemm_bf16.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/peak.h"
 
 namespace {
 
@@ -152,9 +152,9 @@ class Trial {
 void peak_of_units(base::ThreadTeam& team) {
   for (const kernels::cpu::Bf16Unit* unit : kernels::cpu::bf16_units())
     fmt::print("{}: {:.0f} GFLOP/s on tiles in the first level cache, {} threads\n", unit->name,
-               kernels::cpu::measure_peak_flops(team, *unit) / 1e9, team.size());
+               kernels::host::measure_peak_flops(team, *unit) / 1e9, team.size());
   fmt::print("fp32: {:.0f} GFLOP/s in registers, {} threads\n",
-             kernels::cpu::measure_peak_flops(team, DType::f32) / 1e9, team.size());
+             kernels::host::measure_peak_flops(team, DType::f32) / 1e9, team.size());
 }
 
 std::vector<Shape> shapes(int64_t tokens) {

@@ -11,7 +11,8 @@
 #include <map>
 #include <thread>
 
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/host/peak.h"
 #include "kintsugi/kernels/kernel_set.h"
 
 namespace {
@@ -243,10 +244,10 @@ void add_all(DType t) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  benchmark::AddCustomContext("units", kernels::cpu::simd_target());
+  benchmark::AddCustomContext("units", kernels::host::simd_target());
   benchmark::AddCustomContext("threads", std::to_string(team().size()));
   benchmark::AddCustomContext("peak GFLOP/s",
-                              std::to_string(kernels::cpu::measure_peak_flops(team(), DType::f32) / 1e9));
+                              std::to_string(kernels::host::measure_peak_flops(team(), DType::f32) / 1e9));
   for (const DType t : {DType::f32, DType::bf16}) add_all(t);
   benchmark::RunSpecifiedBenchmarks();
 }

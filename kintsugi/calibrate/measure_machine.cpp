@@ -6,8 +6,8 @@
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/kernels/cpu/bandwidth.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/bandwidth.h"
+#include "kintsugi/kernels/host/peak.h"
 #include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::calibrate {
@@ -26,9 +26,9 @@ CoreRates measure_rates(int cores) {
     team.run([&](int t) {
       if (static_cast<size_t>(t) < numbers.size()) base::bind_thread(numbers[static_cast<size_t>(t)]);
     });
-    rates.fp32 = kernels::cpu::measure_peak_flops(team, tensor::DType::f32);
-    rates.bf16 = kernels::cpu::measure_peak_flops(team, tensor::DType::bf16);
-    rates.memory = kernels::cpu::measure_memory_bandwidth(team, kCopied);
+    rates.fp32 = kernels::host::measure_peak_flops(team, tensor::DType::f32);
+    rates.bf16 = kernels::host::measure_peak_flops(team, tensor::DType::bf16);
+    rates.memory = kernels::host::measure_memory_bandwidth(team, kCopied);
   }).join();
   return rates;
 }

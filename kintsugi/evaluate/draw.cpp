@@ -43,12 +43,12 @@ void keep_top_p(const Logits& logits, double scale, double top_p, std::vector<in
 std::vector<int64_t> candidates(const Logits& logits, double scale, const SampleOptions& o) {
   std::vector<int64_t> ids;
   if (o.top_k > 0 && o.top_k < logits.count) {
-    ids = kernels::cpu::most_likely(logits, o.top_k);
+    ids = kernels::host::most_likely(logits, o.top_k);
   } else {
     for (int64_t i = 0; i < logits.count; ++i)
       if (logits[i] > -std::numeric_limits<float>::infinity()) ids.push_back(i);
   }
-  if (ids.empty()) return {kernels::cpu::most_likely(logits)};
+  if (ids.empty()) return {kernels::host::most_likely(logits)};
   if (o.top_p < 1.0) keep_top_p(logits, scale, o.top_p, ids);
   if (o.min_p > 0.0) {
     float most = logits[ids[0]];
@@ -104,16 +104,16 @@ int32_t sample_next(const Logits& logits, const SampleOptions& options, std::spa
 }
 
 int32_t sample(const Logits& logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
-  if (options.temperature <= 0.0) return static_cast<int32_t>(kernels::cpu::most_likely(logits));
+  if (options.temperature <= 0.0) return static_cast<int32_t>(kernels::host::most_likely(logits));
   const double scale = std::min(1 / options.temperature, 1e300);
   // 2^30 blocks of four words per number.
-  const kernels::cpu::Noise noise = {kernels::random_key(options.seed, "generate"), stream, number << 30};
+  const kernels::host::Noise noise = {kernels::random_key(options.seed, "generate"), stream, number << 30};
   if (options.top_p < 1.0 || options.min_p > 0.0)
-    return static_cast<int32_t>(kernels::cpu::draw(logits, scale, noise, candidates(logits, scale, options)));
+    return static_cast<int32_t>(kernels::host::draw(logits, scale, noise, candidates(logits, scale, options)));
   const bool all = options.top_k <= 0 || options.top_k >= logits.count;
   return static_cast<int32_t>(
-      all ? kernels::cpu::draw(logits, scale, noise)
-          : kernels::cpu::draw(logits, scale, noise, kernels::cpu::most_likely(logits, options.top_k)));
+      all ? kernels::host::draw(logits, scale, noise)
+          : kernels::host::draw(logits, scale, noise, kernels::host::most_likely(logits, options.top_k)));
 }
 
 void fill_rows(std::span<const Text> texts, size_t begin, size_t end, size_t columns, std::vector<int32_t>& rows) {

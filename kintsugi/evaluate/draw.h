@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kintsugi/comm/communicator.h"
-#include "kintsugi/kernels/cpu/likely.h"
+#include "kintsugi/kernels/host/likely.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::evaluate {
@@ -35,7 +35,7 @@ struct SampleOptions {
   }
 };
 
-using kernels::cpu::Logits;
+using kernels::host::Logits;
 
 // Returns the most likely id at temperature 0, otherwise one sampled from softmax(logits / temperature) over the top_k.
 // A pure function of (logits, options, number, stream): `number` counts the tokens sampled so far, `stream` identifies

@@ -241,7 +241,7 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
       const std::vector<float> logits = logits_row(out, w.row);
       const SampleOptions& how = w.slot->text.sample;
       const size_t ids = how.vocab > 0 ? std::min(static_cast<size_t>(how.vocab), logits.size()) : logits.size();
-      const kernels::cpu::Logits drawn = {logits.data(), static_cast<int64_t>(ids), tensor::DType::f32};
+      const kernels::host::Logits drawn = {logits.data(), static_cast<int64_t>(ids), tensor::DType::f32};
       const bool finite = w.id < 0 || std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
       const int32_t id = !finite ? kNotFinite
                          : w.id >= 0

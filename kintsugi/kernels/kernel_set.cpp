@@ -5,8 +5,10 @@
 
 namespace kintsugi::kernels {
 
-bool Kernel::joins(std::string_view operation) const {
-  return std::ranges::find(epilogues, operation) != epilogues.end();
+bool Kernel::can(Capability capability, std::string_view name) const {
+  return std::ranges::any_of(abilities, [&](const Ability& a) {
+    return a.capability == capability && (a.names.empty() || std::ranges::find(a.names, name) != a.names.end());
+  });
 }
 
 namespace {
@@ -22,21 +24,33 @@ class Lesser : public KernelSet {
   bool has(std::string_view kind) const override { return set_->has(kind); }
   const Kernel& find(std::string_view kind) const override {
     const Kernel& kernel = set_->find(kind);
-    if (!kernel.also_sums && !kernel.also_adds && !kernel.columns && (epilogues_ || kernel.epilogues.empty()))
-      return kernel;
+    if (std::ranges::all_of(kernel.abilities, [&](const Ability& a) { return keeps(a.capability); })) return kernel;
     const auto [found, is_new] = lesser_.try_emplace(kernel.kind, kernel);
+    auto& [lesser, abilities] = found->second;
     if (is_new) {
-      found->second.also_sums = found->second.also_adds = found->second.columns = false;
-      if (!epilogues_) found->second.epilogues = {};
+      for (const Ability& a : kernel.abilities)
+        if (keeps(a.capability)) abilities.push_back(a);
+      lesser.abilities = abilities;
     }
-    return found->second;
+    return lesser;
   }
   bool sums_in_place() const override { return epilogues_ && set_->sums_in_place(); }
 
  private:
+  struct Entry {
+    explicit Entry(const Kernel& k) : kernel(k) {}
+    Kernel kernel;
+    std::vector<Ability> abilities;
+  };
+
+  bool keeps(Capability c) const {
+    if (c == Capability::epilogue) return epilogues_;
+    return c != Capability::add && c != Capability::row_sums && c != Capability::columns;
+  }
+
   std::unique_ptr<KernelSet> set_;
   bool epilogues_;
-  mutable std::map<std::string_view, Kernel> lesser_;
+  mutable std::map<std::string_view, Entry> lesser_;
 };
 
 }  // namespace
@@ -47,10 +61,6 @@ std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set) {
 
 std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set) {
   return std::make_unique<Lesser>(std::move(set), true);
-}
-
-std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype) {
-  return name == "reference" || dtype == tensor::DType::f64 ? reference_kernels() : cpu_kernels();
 }
 
 }  // namespace kintsugi::kernels

@@ -76,6 +76,32 @@ struct KernelShapes {
 
 inline constexpr size_t kMostTogether = 32, kMostBefore = 4;
 
+// What a kernel may be able to do in addition to its operation. The list of fusions (lower/fuse/patterns.h) states
+// which of them each fusion needs. Unless stated otherwise the result is bit-identical to separate operations.
+enum class Capability : uint8_t {
+  // Matmul: applies an operation of these kinds to its result, given by the attribute "epilogue" and the attributes of
+  // that operation. Device libraries may round once instead of twice.
+  epilogue,
+  // Matmul: adds the operand `added` to the result; may round once.
+  add,
+  // Accumulates these outputs too, in addition to those of the operation's row: the value is rounded first.
+  accumulate,
+  // Norm gradient: also computes the output "sums" (Rewrite::row_sums).
+  row_sums,
+  // Produces adjacent columns (Rewrite::columns), or reads columns of a wider value from the attribute "first" on; for
+  // a
+  // matmul, its operand b.
+  columns,
+  // Device: one launch first performs calls of these kinds, which produce what the kernel reads (Kernel::together).
+  follow,
+};
+
+// A capability, and the kinds or outputs to which it applies; none: it does not depend on any.
+struct Ability {
+  Capability capability;
+  std::span<const std::string_view> names = {};
+};
+
 struct Kernel {
   std::string_view kind;  // of the operation
   tensor::OperandList ins;
@@ -85,32 +111,19 @@ struct Kernel {
   // Device: when a program is bound, each call is first made in a stream that discards work (device::NoStream), so that
   // libraries select their algorithms.
   bool prepares = false;
-  // Matmul: kinds of operations it can apply as an epilogue, given by the attribute "epilogue" and the attributes of
-  // that operation. Bit-identical to separate operations, except for device libraries.
-  std::span<const std::string_view> epilogues = {};
-  // Outputs, in addition to those of the operation's row, that it can accumulate, bit-identical to a separate addition:
-  // the value is rounded first.
-  std::span<const std::string_view> also_accumulates = {};
+  std::span<const Ability> abilities = {};
   // Matmul: with at most that many rows it adds the bias and the old output and rounds once. With more rows it may be a
   // library that does not.
   int64_t thin_rows = 0;
-  // Norm gradient: can also compute the output "sums" (Rewrite::row_sums), bit-identical to the operation "sum".
-  bool also_sums = false;
-  // Matmul epilogue: can add the operand `added` to the result, bit-identical to a separate addition or with a single
-  // rounding.
-  bool also_adds = false;
-  // Can produce adjacent columns (Rewrite::columns), or read columns of a wider value from the attribute "first" on;
-  // for a matmul, its operand b.
-  bool columns = false;
   // Device: runs at most kMostTogether consecutive calls in one launch, none of which accesses what another writes;
   // bit-identical to `run`, except for matmuls, whose sums may be taken in another order. At most kMostBefore calls of
-  // the kinds in `begins_with` may precede them, which produce what they read, and do not write what they write; only
-  // states among the outputs of those are stored. Returns false, with nothing done, if the calls cannot be fused. Null:
-  // unsupported.
+  // the kinds that it may follow (Capability::follow) may precede them, which produce what they read, and do not write
+  // what they write; only states among the outputs of those are stored. Returns false, with nothing done, if the calls
+  // cannot be fused. Null: unsupported.
   bool (*together)(std::span<const KernelCall>) = nullptr;
-  std::span<const std::string_view> begins_with = {};
 
-  bool joins(std::string_view operation) const;
+  // Whether it has the capability, for a kind of operation or an output where the capability has names.
+  bool can(Capability capability, std::string_view name = {}) const;
 };
 
 class KernelSet {
@@ -129,24 +142,10 @@ class KernelSet {
   virtual bool sums_in_place() const { return false; }
 };
 
-// Slow and simple: one thread, every floating-point dtype; sums in fp64.
-std::unique_ptr<KernelSet> reference_kernels();
-
-// Fast: oneDNN for matmuls, SIMD selected at run time for the rest. fp64 uses the reference.
-std::unique_ptr<KernelSet> cpu_kernels();
-
-// Device kernels, enqueued in a stream. The emulation's are in the program, others in the module of the device.
-std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device, bool tf32 = false);
-// For planning without a device: their capabilities and workspaces. Cannot be run.
-std::unique_ptr<KernelSet> planned_device_kernels();
-
 // The same kernels without epilogues, in-place sums and columns.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
-// The same kernels without also_sums, also_adds and columns.
+// The same kernels without the capabilities add, row_sums and columns.
 std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set);
-
-// "reference" or "cpu"; fp64 programs use only the reference.
-std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);
 
 }  // namespace kintsugi::kernels

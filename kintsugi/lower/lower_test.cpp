@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/partition/partition.h"
 #include "kintsugi/lower/pass_test.h"
 #include "kintsugi/lower/step_test.h"

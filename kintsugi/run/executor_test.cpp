@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/run/host_memory.h"
 
 namespace kintsugi::run::executor_test {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/kernels/cpu/normal.h"
+#include "kintsugi/kernels/host/normal.h"
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/program/state_runs.h"
 #include "kintsugi/run/gpu/draw.h"
@@ -50,7 +50,7 @@ void draw(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<T
     std::array<float, 1024> some;
     for (size_t at = 0; at < x.size(); at += some.size()) {
       const std::span<float> drawn = std::span(some).first(std::min(some.size(), x.size() - at));
-      kernels::cpu::draw_normal(key, first + at, scale, drawn);
+      kernels::host::draw_normal(key, first + at, scale, drawn);
       std::ranges::transform(drawn, x.begin() + static_cast<std::ptrdiff_t>(at), [](float v) { return T(v); });
     }
   }

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "kintsugi/base/format.h"
-#include "kintsugi/kernels/cpu/bandwidth.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/bandwidth.h"
+#include "kintsugi/kernels/host/peak.h"
 
 namespace kintsugi::train {
 
@@ -23,14 +23,14 @@ double Limits::flops_of(std::string_view kernel) const {
 
 Limits measure_limits(base::ThreadTeam& team, tensor::DType dtype, int64_t copied, const std::function<void()>& meet) {
   meet();
-  Limits limits = {.flops = kernels::cpu::measure_peak_flops(team, tensor::DType::f32)};
+  Limits limits = {.flops = kernels::host::measure_peak_flops(team, tensor::DType::f32)};
   limits.product_flops = limits.flops;
   if (dtype == tensor::DType::bf16) {
     meet();
-    limits.product_flops = kernels::cpu::measure_peak_flops(team, dtype);
+    limits.product_flops = kernels::host::measure_peak_flops(team, dtype);
   }
   meet();
-  limits.bytes = kernels::cpu::measure_memory_bandwidth(team, copied);
+  limits.bytes = kernels::host::measure_memory_bandwidth(team, copied);
   return limits;
 }
 

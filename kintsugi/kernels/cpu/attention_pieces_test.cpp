@@ -1,5 +1,7 @@
 // Attention over pieces of keys, as in ring attention: any queries with any keys, combined.
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::attention_pieces_test {
 namespace {

@@ -1,5 +1,7 @@
 #include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::attention_test {
 namespace {

@@ -6,7 +6,9 @@
 #include "kintsugi/kernels/cpu/simd_targets.h"
 // Highway reads the above.
 #include "hwy/highway.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/kernel_test_harness.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test {
 

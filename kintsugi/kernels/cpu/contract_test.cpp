@@ -1,5 +1,6 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/contract_layout.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 
 namespace kintsugi::kernels::test::contract_test {
 namespace {

@@ -4,6 +4,8 @@
 
 #include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::epilogue_test {
 namespace {

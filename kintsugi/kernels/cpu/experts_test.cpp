@@ -1,4 +1,5 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::cpu::experts_test {
 namespace {

@@ -1,5 +1,7 @@
 // Operations on rows of several texts: compared with the reference, and with the operations that use one position.
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::cpu::generate_at_test {
 namespace {

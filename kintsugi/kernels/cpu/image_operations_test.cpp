@@ -1,4 +1,6 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/tensor/window.h"
 
 namespace kintsugi::kernels::image_operations_test {

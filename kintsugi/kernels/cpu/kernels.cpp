@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/cpu/experts.h"
 #include "kintsugi/kernels/cpu/images.h"
 #include "kintsugi/kernels/cpu/optimizers.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels {
 namespace cpu {
@@ -20,7 +22,7 @@ constexpr CpuKernel kKernels[] = {
     {"scale", scale, first_is_fast},
     {"sum", sum, sum_takes, sum_workspace},
     {"cast", cast, cast_takes},
-    {"contract", contract, contract_takes, contract_workspace, kActivations},
+    {"contract", contract, contract_takes, contract_workspace},
     {"embedding", embedding, second_is_fast},
     {"embedding_grad", embedding_grad, second_is_fast},
     {"position", position, first_is_fast},
@@ -188,7 +190,7 @@ Kernel dispatched() {
           .outs = other.outs,
           .run = run<I>,
           .workspace = workspace<I>,
-          .epilogues = kKernels[I].epilogues};
+          .abilities = other.abilities};
 }
 template <size_t... I>
 std::array<Kernel, kNumKernels> make_kernels(std::index_sequence<I...>) {

@@ -28,13 +28,12 @@ struct Operands {
 };
 
 // An entry of the list. If `takes` returns false (fp64, unusual dims), the reference kernel of that kind is used; it
-// also defines the names of operands and outputs. A null `run` always selects the reference.
+// also defines the names of operands and outputs, and the abilities. A null `run` always selects the reference.
 struct CpuKernel {
   std::string_view kind;
   void (*run)(const KernelCall&) = nullptr;
   bool (*takes)(const Operands&) = nullptr;
   int64_t (*workspace)(const KernelShapes&) = nullptr;
-  std::span<const std::string_view> epilogues = {};  // also supported by the reference
 };
 
 // Partitions a workspace into arrays aligned to 64 bytes. Without memory it only measures.

@@ -1,6 +1,8 @@
 // Operations inserted by the partitioner: pieces cut, assembled, cleared and joined.
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::pieces_test {
 namespace {

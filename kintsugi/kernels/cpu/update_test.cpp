@@ -1,6 +1,6 @@
 // The kernels of a loss and an update.
 #include "kintsugi/kernels/cpu/compare_test.h"
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 
 namespace kintsugi::kernels::test::update_test {
 namespace {
@@ -187,19 +187,6 @@ TEST(CpuKernels, HaveEveryKind) {
     EXPECT_EQ(cpu->find(kind).kind, kind);
     EXPECT_NE(cpu->find(kind).run, nullptr);
   }
-}
-
-TEST(CpuPeak, IsPlausible) {
-  base::ThreadTeam team(2);
-  base::ThreadTeam one(1);
-  for (const tensor::DType dtype : {tensor::DType::f32, tensor::DType::bf16}) {
-    const double both = cpu::measure_peak_flops(team, dtype);
-    EXPECT_GT(both, 1e8) << name_of(dtype);
-    EXPECT_LT(cpu::measure_peak_flops(one, dtype), 1.5 * both) << name_of(dtype);
-  }
-  EXPECT_EQ(cpu::measure_peak_flops(one, tensor::DType::f16) > 1e8, true);
-  for (const cpu::Bf16Unit* unit : cpu::bf16_units()) EXPECT_GT(cpu::measure_peak_flops(one, *unit), 1e8) << unit->name;
-  EXPECT_FALSE(cpu::simd_target().empty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kintsugi/kernels/gpu/compare_test.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::attention_cases {
 

@@ -7,7 +7,9 @@
 
 #include "kintsugi/device/device.h"
 #include "kintsugi/device/emulate.h"
+#include "kintsugi/kernels/gpu/device_kernels.h"
 #include "kintsugi/kernels/kernel_test_harness.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test {
 

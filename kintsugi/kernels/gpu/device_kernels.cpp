@@ -1,8 +1,11 @@
+#include "kintsugi/kernels/gpu/device_kernels.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/gpu/rows.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::gpu_emulated {
 
@@ -20,9 +23,8 @@ class DeviceKernels : public KernelSet {
     const auto reference = reference_kernels();
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
-      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.epilogues,
-                          row.also_accumulates, row.thin_rows, row.also_sums, row.also_adds, row.columns, row.together,
-                          row.begins_with});
+      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.abilities,
+                          row.thin_rows, row.together});
     }
   }
   std::string_view name() const override { return device_ ? device_->kind() : "device"; }

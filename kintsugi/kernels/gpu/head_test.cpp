@@ -1,4 +1,5 @@
 #include "kintsugi/kernels/gpu/compare_test.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels::test::device_head_test {
 namespace {

@@ -7,24 +7,40 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
+using kernels::Capability;
+
 constexpr std::string_view kNormDx[] = {"dx"};
 constexpr std::string_view kOfToken[] = {"rotary", "cache_write"};
 constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
+constexpr kernels::Ability kAttentionAbilities[] = {{Capability::follow, kOfToken}};
+constexpr kernels::Ability kColumns[] = {{Capability::columns}};
+constexpr kernels::Ability kContractAbilities[] = {{Capability::epilogue, kernels::kActivations},
+                                                   {Capability::add},
+                                                   {Capability::columns},
+                                                   {Capability::follow, kNorms}};
+constexpr kernels::Ability kLayerNormGradAbilities[] = {{Capability::accumulate, kNormDx}, {Capability::row_sums}};
+constexpr kernels::Ability kRmsNormGradAbilities[] = {{Capability::accumulate, kNormDx}};
+
 constexpr kernels::DeviceRow kRows[] = {
     {"accumulate", accumulate},
-    {"adamw", adamw, nullptr, false, {}, {}, 0, false, adamw_together},
+    {.kind = "adamw", .run = adamw, .together = adamw_together},
     {"add", add},
-    {"attention", attention, attention_workspace, true, {}, {}, 0, false, attention_together, false, kOfToken},
+    {.kind = "attention",
+     .run = attention,
+     .workspace = attention_workspace,
+     .prepares = true,
+     .abilities = kAttentionAbilities,
+     .together = attention_together},
     {"attention_at", attention_at},
     {.kind = "attention_grad",
      .run = attention_grad,
      .workspace = attention_grad_workspace,
      .prepares = true,
-     .columns = true},
+     .abilities = kColumns},
     {"attention_join", attention_join},
     {"broadcast", broadcast},
-    {"cache_write", cache_write, nullptr, false, {}, {}, 0, false, cache_write_together},
+    {.kind = "cache_write", .run = cache_write, .together = cache_write_together},
     {"cache_write_at", cache_write_at},
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
@@ -33,12 +49,9 @@ constexpr kernels::DeviceRow kRows[] = {
      .run = contract,
      .workspace = contract_workspace,
      .prepares = true,
-     .epilogues = kernels::kActivations,
+     .abilities = kContractAbilities,
      .thin_rows = kThinRows,
-     .together = contract_together,
-     .also_adds = true,
-     .begins_with = kNorms,
-     .columns = true},
+     .together = contract_together},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -62,8 +75,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {.kind = "layer_norm_grad",
      .run = layer_norm_grad,
      .workspace = norm_grad_workspace,
-     .also_accumulates = kNormDx,
-     .also_sums = true},
+     .abilities = kLayerNormGradAbilities},
     {"logsumexp", logsumexp},
     {"loss_scale", loss_scale},
     {"mask", mask},
@@ -75,8 +87,8 @@ constexpr kernels::DeviceRow kRows[] = {
     {"relu2", relu2},
     {"relu2_grad", relu2_grad},
     {"rms_norm", rms_norm},
-    {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, {}, kNormDx},
-    {"rotary", rotary, nullptr, false, {}, {}, 0, false, rotary_together},
+    {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, kRmsNormGradAbilities},
+    {.kind = "rotary", .run = rotary, .together = rotary_together},
     {"rotary_at", rotary_at},
     {"sample_scores", sample_scores},
     {"scale", scale},
@@ -87,7 +99,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"squared_error", squared_error, squared_error_workspace},
     {"squared_error_grad", squared_error_grad},
     {"stack", stack},
-    {.kind = "sum", .run = sum, .workspace = sum_workspace, .columns = true},
+    {.kind = "sum", .run = sum, .workspace = sum_workspace, .abilities = kColumns},
     {"sum_blocks", sum_blocks, sum_blocks_workspace},
     {"sum_squares", sum_squares},
     {"take", take},
@@ -107,7 +119,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_9(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_10(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

@@ -14,17 +14,12 @@ struct DeviceRow {
   void (*run)(const KernelCall&);
   int64_t (*workspace)(const KernelShapes&) = nullptr;
   bool prepares = false;
-  std::span<const std::string_view> epilogues = {};
-  std::span<const std::string_view> also_accumulates = {};
+  std::span<const Ability> abilities = {};
   int64_t thin_rows = 0;
-  bool also_sums = false;
   bool (*together)(std::span<const KernelCall>) = nullptr;
-  bool also_adds = false;
-  std::span<const std::string_view> begins_with = {};
-  bool columns = false;
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_9";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_10";
 
 }  // namespace kintsugi::kernels

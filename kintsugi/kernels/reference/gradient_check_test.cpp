@@ -2,6 +2,8 @@
 
 #include <gtest/gtest-spi.h>
 
+#include "kintsugi/kernels/reference/reference_kernels.h"
+
 namespace kintsugi::kernels::reference {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/optimizers.h"
 #include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 
 namespace kintsugi::kernels {
 namespace {
@@ -16,6 +17,8 @@ using tensor::rest;
 constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias")},
                       kHeadWithGradOuts = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
                       kNormGradOuts = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")};
+
+constexpr Ability kMatmulAbilities[] = {{Capability::epilogue, kActivations}};
 
 constexpr Kernel kKernels[] = {
     {"accumulate", {"x"}, {"y", rest("levels")}, reference::accumulate},
@@ -33,7 +36,7 @@ constexpr Kernel kKernels[] = {
      .ins = ContractIn::kNames,
      .outs = ContractOut::kNames,
      .run = reference::contract,
-     .epilogues = kActivations},
+     .abilities = kMatmulAbilities},
     {"cross_entropy", CrossEntropyIn::kNames, {"loss", "count"}, reference::cross_entropy},
     {"cross_entropy_grad", {"labels", "dloss"}, {"dlse", "dtarget"}, reference::cross_entropy_grad},
     {"dropout", {"x"}, {"y"}, reference::dropout},

@@ -65,7 +65,7 @@ class Fuser {
       case Rewrite::bias:
         return add_bias(pattern, list, maker, at);
       case Rewrite::sum_in_place:
-        return add_in_place(list, maker, at);
+        return add_in_place(pattern, list, maker, at);
       case Rewrite::residual:
         return add_residual(pattern, list, maker, at);
       case Rewrite::row_sums:  // join_sums(), once the result has its last producer
@@ -130,7 +130,7 @@ class Fuser {
 
   // y = a + b + ... on a device: the first operand produced becomes y, and the producers of the others accumulate into
   // it. Across layers only if bit-identical to the addition.
-  bool add_in_place(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+  bool add_in_place(const Pattern& pattern, std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& add = list[at];
     const BufferId y = add.outs[0];
     if (!kernels_.sums_in_place() || add.accumulate != 0 || p_.root(y) != y || p_.buffer(y).region != Region::arena)
@@ -149,8 +149,8 @@ class Fuser {
     const BufferId first = terms[0].buffer;
     if (terms[0].made < 0 || terms.size() < 2 || !p_.buffer(first).output.empty()) return false;
     for (size_t t = 1; t < terms.size(); ++t)
-      if (terms[t].buffer == first ||
-          !can_add(list[static_cast<size_t>(terms[t].made)], maker, terms[t].buffer, first, add, terms.size() == 2))
+      if (terms[t].buffer == first || !can_add(pattern, list[static_cast<size_t>(terms[t].made)], maker,
+                                               terms[t].buffer, first, add, terms.size() == 2))
         return false;
     // All uses of the first are here, and none after it is accumulated into.
     int mentions = 0;
@@ -193,8 +193,8 @@ class Fuser {
     return std::max(maker[static_cast<size_t>(b)], summed_[static_cast<size_t>(b)]);
   }
   // Whether the producer of a term can accumulate it into `to` instead; `alone`: it is the only one that does.
-  bool can_add(const Instruction& source, const std::vector<int>& maker, BufferId term, BufferId to,
-               const Instruction& add, bool alone) const {
+  bool can_add(const Pattern& pattern, const Instruction& source, const std::vector<int>& maker, BufferId term,
+               BufferId to, const Instruction& add, bool alone) const {
     if (maker[static_cast<size_t>(term)] < 0 || !is_used_once(term) || source.kind != program::Kind::compute)
       return false;
     const auto j = static_cast<size_t>(std::find(source.outs.begin(), source.outs.end(), term) - source.outs.begin());
@@ -202,8 +202,7 @@ class Fuser {
       return false;
     const graph::OpRow& row = operations_.find(source.kernel);
     const std::string_view output = row.outs.at(j, source.absent.outs).name;
-    const auto& exact = kernels_.find(source.kernel).also_accumulates;
-    if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
+    if (is_capable(kernels_.find(source.kernel), pattern, output)) return alone || source.layer == add.layer;
     return row.can_accumulate(output) && source.layer == add.layer && (!has_bias(source) || is_thin(source));
   }
 

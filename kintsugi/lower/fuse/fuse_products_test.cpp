@@ -1,4 +1,5 @@
 // Matmuls with biases and activations.
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/fuse/fuse_test.h"
 
 namespace kintsugi::lower::fuse_test {

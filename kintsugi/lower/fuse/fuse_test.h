@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "kintsugi/kernels/gpu/device_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/lower/fuse/fuse.h"
 #include "kintsugi/lower/pass_test.h"
 

@@ -23,6 +23,7 @@ bool own_together(std::span<const KernelCall> calls) {
 }
 
 constexpr std::string_view kMakers[] = {"maker"};
+constexpr kernels::Ability kFollows[] = {{kernels::Capability::follow, kMakers}};
 
 class TwoKernels : public kernels::KernelSet {
  public:
@@ -32,7 +33,7 @@ class TwoKernels : public kernels::KernelSet {
 
  private:
   const tensor::OperandList x_ = {{"x"}}, y_ = {{"y"}};
-  const kernels::Kernel own_ = {.kind = "own", .ins = x_, .outs = y_, .together = own_together, .begins_with = kMakers};
+  const kernels::Kernel own_ = {.kind = "own", .ins = x_, .outs = y_, .abilities = kFollows, .together = own_together};
   const kernels::Kernel maker_ = {.kind = "maker", .ins = x_, .outs = y_};
 };
 

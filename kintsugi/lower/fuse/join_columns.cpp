@@ -84,7 +84,7 @@ class ColumnJoiner {
   const Type& type(BufferId b) const { return p_.buffer(b).type; }
 
   bool takes_columns(const Instruction& i) const {
-    return i.kind == program::Kind::compute && kernels_.find(i.kernel).columns;
+    return i.kind == program::Kind::compute && kernels_.find(i.kernel).can(Capability::columns);
   }
   // A plain matmul of two operands without epilogue.
   bool is_product(const Instruction& i) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/kernels/gpu/device_kernels.h"
 #include "kintsugi/lower/fuse/join_columns.h"
 #include "kintsugi/lower/pass_test.h"
 

@@ -1,5 +1,6 @@
 #include "kintsugi/lower/fuse/join_gradients.h"
 
+#include "kintsugi/kernels/gpu/device_kernels.h"
 #include "kintsugi/lower/fuse/join_columns_test.h"
 
 namespace kintsugi::lower::join_gradients_test {

@@ -36,18 +36,18 @@ std::span<const Pattern> patterns() {
       {.rewrite = Rewrite::sum_in_place,
        .producers = {},
        .consumers = {"add"},
-       .needs = Capability::in_place,
-       .across_layers = true},  // if Kernel::also_accumulates has the output
+       .needs = Capability::accumulate,  // or the row of the operation: then within a layer
+       .across_layers = true},
       {.rewrite = Rewrite::residual,
        .producers = {"contract"},
        .consumers = {"add"},
        .operand = "added",
-       .needs = Capability::added},
+       .needs = Capability::add},
       {.rewrite = Rewrite::row_sums,
        .producers = {"layer_norm_grad"},
        .consumers = {"sum"},
        .output = "sums",
-       .needs = Capability::sums,
+       .needs = Capability::row_sums,
        .across_layers = true},
       {.rewrite = Rewrite::columns,
        .producers = {"attention_grad"},
@@ -61,11 +61,10 @@ std::span<const Pattern> patterns() {
        .consumers = {"sum_squares"},
        .across_layers = true,
        .on_device = true},
-      // The kinds that precede the kernel are in its Kernel::begins_with.
       {.rewrite = Rewrite::launch,
        .producers = {},
        .consumers = {},
-       .needs = Capability::together,
+       .needs = Capability::follow,
        .across_layers = true,
        .on_device = true},
   };
@@ -79,22 +78,7 @@ const Pattern* find_pattern(Rewrite rewrite, std::string_view producer) {
 }
 
 bool is_capable(const kernels::Kernel& kernel, const Pattern& pattern, std::string_view also) {
-  switch (pattern.needs) {
-    case Capability::none:
-    case Capability::in_place:  // of the set, and of each output
-      return true;
-    case Capability::epilogue:
-      return kernel.joins(also);
-    case Capability::added:
-      return kernel.also_adds;
-    case Capability::sums:
-      return kernel.also_sums;
-    case Capability::columns:
-      return kernel.columns;
-    case Capability::together:
-      return std::ranges::find(kernel.begins_with, also) != kernel.begins_with.end();
-  }
-  return false;
+  return !pattern.needs || kernel.can(*pattern.needs, also);
 }
 
 }  // namespace kintsugi::lower

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,16 +27,7 @@ enum class Rewrite : uint8_t {
   launch,        // P and C, or several C, are performed by one launch
 };
 
-// The capability required of the resulting kernel (kernels::Kernel).
-enum class Capability : uint8_t {
-  none,      // none beyond the operation
-  epilogue,  // Kernel::epilogues
-  in_place,  // KernelSet::sums_in_place, and outputs that can be accumulated
-  added,     // Kernel::also_adds
-  sums,      // Kernel::also_sums
-  columns,   // Kernel::columns, also of the consumers
-  together,  // Kernel::together, Kernel::begins_with
-};
+using kernels::Capability;
 
 struct Pattern {
   Rewrite rewrite;
@@ -44,7 +36,9 @@ struct Pattern {
   std::string_view operand = {};  // optional operand of the producer that receives what the consumer reads
   std::string_view output = {};   // optional output of the producer that the rewrite fills
   std::vector<std::string_view> replaced = {};  // outputs of the producer that it replaces, in order
-  Capability needs = Capability::none;
+  // The capability required of the resulting kernel, for `columns` also of the consumers; none: beyond the operation,
+  // none. `sum_in_place` also requires KernelSet::sums_in_place, and `launch` Kernel::together.
+  std::optional<Capability> needs = {};
   // May cross layers, since the result is bit-identical to separate instructions. Otherwise all are in one layer.
   bool across_layers = false;
   bool on_device = false;  // only in programs for devices
@@ -59,7 +53,8 @@ std::span<const Pattern> patterns();
 // The pattern of a rewrite with that producer; null if there is none.
 const Pattern* find_pattern(Rewrite rewrite, std::string_view producer);
 
-// Whether a kernel supports a pattern in which it also performs an operation of kind `also`.
+// Whether a kernel supports a pattern in which it also performs an operation of kind `also`, or accumulates the output
+// `also`.
 bool is_capable(const kernels::Kernel& kernel, const Pattern& pattern, std::string_view also);
 
 }  // namespace kintsugi::lower

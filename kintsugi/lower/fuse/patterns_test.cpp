@@ -41,22 +41,26 @@ TEST(Patterns, HaveEveryActivationThatKernelsApply) {
 TEST(Patterns, AskWhatAKernelIsCapableOf) {
   constexpr std::string_view kGelu[] = {"gelu"}, kNorm[] = {"rms_norm"};
   Kernel able = {};
-  able.epilogues = kGelu, able.begins_with = kNorm;
-  able.also_sums = able.also_adds = able.columns = true;
+  const Ability abilities[] = {{Capability::epilogue, kGelu},
+                               {Capability::follow, kNorm},
+                               {Capability::add},
+                               {Capability::row_sums},
+                               {Capability::columns}};
+  able.abilities = abilities;
   const std::vector<std::string_view> also = {"gelu", "add", "sum", "rms_norm", "silu"};
-  const auto capable = [&](Capability needs, const Kernel& kernel) {
+  const auto capable = [&](std::optional<Capability> needs, const Kernel& kernel) {
     std::string all;
     const Pattern pattern = {.rewrite = Rewrite::bias, .needs = needs};
     for (const std::string_view kind : also) all += is_capable(kernel, pattern, kind) ? "1" : "0";
     return all;
   };
   EXPECT_EQ(capable(Capability::epilogue, able), "10000");
-  EXPECT_EQ(capable(Capability::together, able), "00010");
-  for (const Capability needs : {Capability::added, Capability::sums, Capability::columns}) {
+  EXPECT_EQ(capable(Capability::follow, able), "00010");
+  for (const Capability needs : {Capability::add, Capability::row_sums, Capability::columns}) {
     EXPECT_EQ(capable(needs, able), "11111");
     EXPECT_EQ(capable(needs, Kernel{}), "00000");
   }
-  EXPECT_EQ(capable(Capability::none, Kernel{}), "11111");
+  EXPECT_EQ(capable({}, Kernel{}), "11111");
 }
 
 TEST(Patterns, AreFoundByTheirProducer) {

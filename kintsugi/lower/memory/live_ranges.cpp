@@ -65,7 +65,7 @@ bool is_read_between(const Program& p, const Instructions& list, BufferId root, 
 }
 
 // For a write of a single position to a cache, the first later instruction that reads the cache: a kernel may fuse both
-// (kernels::Kernel::begins_with). Nothing for other instructions.
+// (kernels::Capability::follow). Nothing for other instructions.
 std::optional<size_t> reads_cache(const Program& p, const Instructions& list, size_t at) {
   const Instruction& write = *list[at];
   if (write.kernel != "cache_write" || p.buffer(write.ins[1]).type.shape.size("seq") != 1) return std::nullopt;

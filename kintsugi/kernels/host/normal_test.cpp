@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/cpu/normal.h"
+#include "kintsugi/kernels/host/normal.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "kintsugi/kernels/random.h"
 
-namespace kintsugi::kernels::cpu::normal_test {
+namespace kintsugi::kernels::host::normal_test {
 namespace {
 
 float alone(std::array<uint32_t, 2> key, uint64_t index, double scale) {
@@ -55,4 +55,4 @@ TEST(DrawNormal, WritesWhatWasAskedFor) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::cpu::normal_test
+}  // namespace kintsugi::kernels::host::normal_test

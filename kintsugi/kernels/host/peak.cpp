@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/kernels/host/peak.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,13 @@
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/peak.cpp"
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/host/peak.cpp"
 #include "hwy/foreach_target.h"
 #include "kintsugi/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+namespace kintsugi::kernels::host::HWY_NAMESPACE {
+using namespace kernels::cpu::HWY_NAMESPACE;
 
 // Twelve independent chains of multiply-add, enough to hide their latency on all processors. Returns the sum so that
 // the work is not optimized away. Operations: rounds * 12 * 2 * lanes.
@@ -38,11 +39,14 @@ int64_t target_bit() {
   return HWY_TARGET;
 }
 
-}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+}  // namespace kintsugi::kernels::host::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
+
+using cpu::kStep;
+using cpu::kTile;
 
 HWY_EXPORT(chains);
 HWY_EXPORT(target_bit);
@@ -103,15 +107,15 @@ struct Tiles {
 
 }  // namespace
 
-double measure_peak_flops(base::ThreadTeam& team, const Bf16Unit& unit) {
+double measure_peak_flops(base::ThreadTeam& team, const cpu::Bf16Unit& unit) {
   return rate_of_all(team, [&] {
     const auto tiles = std::make_unique<Tiles>();
-    Bf16Tile t = {.a = tiles->a.data(),
-                  .a_row = kStep,
-                  .a_step = kTile * kStep,
-                  .b = tiles->b.data(),
-                  .c = tiles->c.data(),
-                  .c_row = kTile};
+    cpu::Bf16Tile t = {.a = tiles->a.data(),
+                       .a_row = kStep,
+                       .a_step = kTile * kStep,
+                       .b = tiles->b.data(),
+                       .c = tiles->c.data(),
+                       .c_row = kTile};
     unit.begin();
     const double rate = best_rate([&] {
       constexpr int64_t kTimes = 200;
@@ -125,12 +129,16 @@ double measure_peak_flops(base::ThreadTeam& team, const Bf16Unit& unit) {
 }
 
 double measure_peak_flops(base::ThreadTeam& team, tensor::DType dtype) {
-  return dtype == tensor::DType::bf16 ? measure_peak_flops(team, bf16_unit()) : measure_fp32(team);
+  return dtype == tensor::DType::bf16 ? measure_peak_flops(team, cpu::bf16_unit()) : measure_fp32(team);
 }
 
 std::string simd_target() {
   return hwy::TargetName(HWY_DYNAMIC_DISPATCH(target_bit)());
 }
 
-}  // namespace kintsugi::kernels::cpu
+std::string_view bf16_unit_name() {
+  return cpu::bf16_unit().name;
+}
+
+}  // namespace kintsugi::kernels::host
 #endif

@@ -1,6 +1,6 @@
 // Vectors use another logarithm and cosine than scalars: they differ by a few units in the last place of fp64.
 // Recomputes individually the numbers that these errors could round to another fp32.
-#include "kintsugi/kernels/cpu/normal.h"
+#include "kintsugi/kernels/host/normal.h"
 
 #include <cmath>
 #include <limits>
@@ -9,13 +9,14 @@
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #include "kintsugi/kernels/random.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/normal.cpp"
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/host/normal.cpp"
 #include "hwy/foreach_target.h"
 #include "kintsugi/kernels/cpu/math-inl.h"
 #include "kintsugi/kernels/cpu/random-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+namespace kintsugi::kernels::host::HWY_NAMESPACE {
+using namespace kernels::cpu::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -80,11 +81,11 @@ int64_t draw_vectors(std::array<uint32_t, 2> key, uint64_t pair, double scale, f
 
 #endif
 
-}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+}  // namespace kintsugi::kernels::host::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
 
 HWY_EXPORT(draw_vectors);
 
@@ -104,5 +105,5 @@ void draw_normal(std::array<uint32_t, 2> key, uint64_t first, double scale, std:
   for (; i < count; ++i) alone(i);
 }
 
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::host
 #endif

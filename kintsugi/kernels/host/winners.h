@@ -9,9 +9,9 @@
 #include <numbers>
 #include <vector>
 
-#include "kintsugi/kernels/cpu/likely.h"
+#include "kintsugi/kernels/host/likely.h"
 
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
@@ -77,4 +77,4 @@ class Largest {
   std::vector<One> found_;
 };
 
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::host

@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/cpu/likely.h"
+#include "kintsugi/kernels/host/likely.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "kintsugi/kernels/random.h"
 
-namespace kintsugi::kernels::cpu::likely_test {
+namespace kintsugi::kernels::host::likely_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
@@ -105,4 +105,4 @@ TEST(Likely, DrawsAreThoseOfAllScores) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::cpu::likely_test
+}  // namespace kintsugi::kernels::host::likely_test

@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/cpu/bandwidth.h"
+#include "kintsugi/kernels/host/bandwidth.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
 
 double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
   using Clock = std::chrono::steady_clock;
@@ -38,4 +38,4 @@ double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
   return std::accumulate(of_thread.begin(), of_thread.end(), 0.0);
 }
 
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::host

@@ -1,18 +1,19 @@
-#include "kintsugi/kernels/cpu/likely.h"
+#include "kintsugi/kernels/host/likely.h"
 
 #include <algorithm>
 #include <numbers>
 
 #include "kintsugi/kernels/cpu/simd_targets.h"
-#include "kintsugi/kernels/cpu/winners.h"
+#include "kintsugi/kernels/host/winners.h"
 #include "kintsugi/kernels/random.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/likely.cpp"
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/host/likely.cpp"
 #include "hwy/foreach_target.h"
 #include "kintsugi/kernels/cpu/random-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+namespace kintsugi::kernels::host::HWY_NAMESPACE {
+using namespace kernels::cpu::HWY_NAMESPACE;
 
 // Several vectors at a time, to hide the latency of the maximum.
 template <typename T>
@@ -104,11 +105,11 @@ void consider_all(const Logits& logits, float top, double scale, const Noise& no
   });
 }
 
-}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+}  // namespace kintsugi::kernels::host::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
 
 HWY_EXPORT(first_of_largest);
 HWY_EXPORT(consider_larger);
@@ -142,5 +143,5 @@ int64_t draw(const Logits& logits, double scale, const Noise& noise) {
   return winner.found();
 }
 
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::host
 #endif

@@ -7,7 +7,7 @@
 
 #include "kintsugi/tensor/dtype.h"
 
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::host {
 
 // fp32, bf16 or fp16, contiguous.
 struct Logits {
@@ -35,4 +35,4 @@ struct Noise {
 int64_t draw(const Logits& logits, double scale, const Noise& noise, const std::vector<int64_t>& some);
 int64_t draw(const Logits& logits, double scale, const Noise& noise);
 
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::host
