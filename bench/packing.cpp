@@ -232,7 +232,8 @@ int main(int argc, char** argv) {
     tests::set_layout(s, "");
     const auto kernels = compile::kernels_of(s);
     const models::Graphs g = models::build_generation(s, 1, 64, s.train.sequence);
-    const lower::Source source = {.states = *g.states, .prefill = &*g.prefill, .decode = &*g.decode};
+    const lower::Source source = {
+        .states = *g.states, .passes = {{program::Work::prefill, &*g.prefill}, {program::Work::decode, &*g.decode}}};
     const plan::Plan plan = compile::plan_of(s);
     for (const program::Program& p : lower::lower(source, {.plan = plan, .kernels = *kernels, .threads = 1}))
       show(fmt::format("{} generation", name), p, worst);

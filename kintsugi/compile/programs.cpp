@@ -42,8 +42,23 @@ lower::Offload offload_of(const config::Parallel& p) {
   return {.optimizer = what.optimizer, .activations = what.activations};
 }
 
-const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
-  return g ? &*g : nullptr;
+// The passes other than a training step's.
+std::vector<lower::Source::Pass> passes_of(const models::Graphs& g) {
+  using program::Work;
+  std::vector<lower::Source::Pass> passes;
+  const std::pair<Work, const std::optional<graph::Graph>*> all[] = {{Work::evaluate, &g.evaluate},
+                                                                     {Work::sample, &g.sample},
+                                                                     {Work::tasks, &g.tasks},
+                                                                     {Work::prefill, &g.prefill},
+                                                                     {Work::prefill_quarter, &g.prefill_quarter},
+                                                                     {Work::score, &g.score},
+                                                                     {Work::decode, &g.decode},
+                                                                     {Work::decode_half, &g.decode_half},
+                                                                     {Work::decode_quarter, &g.decode_quarter},
+                                                                     {Work::decode_one, &g.decode_one}};
+  for (const auto& [work, graph] : all)
+    if (*graph) passes.push_back({work, &**graph});
+  return passes;
 }
 
 std::vector<Program> lower_training(const Request& r, const models::Graphs& graphs, const plan::Plan& plan,
@@ -55,10 +70,7 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
   return lower::lower({.states = *graphs.states,
                        .micro = &micro,
                        .update = &*graphs.update,
-                       .evaluate = timed ? nullptr : pointer_to(graphs.evaluate),
-                       .sample = timed ? nullptr : pointer_to(graphs.sample),
-                       .tasks = timed ? nullptr : pointer_to(graphs.tasks),
-                       .score = timed ? nullptr : pointer_to(graphs.score),
+                       .passes = timed ? std::vector<lower::Source::Pass>() : passes_of(graphs),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
                        .kernels = r.kernels,
@@ -206,14 +218,7 @@ std::vector<Program> compile(const Request& request) {
   if (!request.plan) check_plan(s, plan, graphs);
   if (trains) return lower_training(request, graphs, plan, threads);
   return lower::lower({.states = *graphs.states,
-                       .evaluate = pointer_to(graphs.evaluate),
-                       .prefill = pointer_to(graphs.prefill),
-                       .prefill_quarter = pointer_to(graphs.prefill_quarter),
-                       .score = pointer_to(graphs.score),
-                       .decode = pointer_to(graphs.decode),
-                       .decode_half = pointer_to(graphs.decode_half),
-                       .decode_quarter = pointer_to(graphs.decode_quarter),
-                       .decode_one = pointer_to(graphs.decode_one),
+                       .passes = passes_of(graphs),
                        .micro_batches = plan.stages()},  // the minimum of every training schedule
                       {.plan = plan, .kernels = request.kernels, .threads = threads, .extent = request.extent});
 }

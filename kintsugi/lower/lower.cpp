@@ -31,9 +31,10 @@
 namespace kintsugi::lower {
 
 const graph::OpTable& Source::operations() const {
-  for (const graph::Graph* g : {micro, update, evaluate, sample, tasks, prefill, prefill_quarter, score, decode,
-                                decode_half, decode_quarter, decode_one})
+  for (const graph::Graph* g : {micro, update})
     if (g) return g->table();
+  for (const Pass& pass : passes)
+    if (pass.graph) return pass.graph->table();
   throw base::InternalError("lower", "no graph");
 }
 

@@ -21,17 +21,12 @@ struct Source {
   const graph::StateTable& states;
   const graph::Graph* micro = nullptr;
   const graph::Graph* update = nullptr;
-  const graph::Graph* evaluate = nullptr;
-  const graph::Graph* sample = nullptr;
-  const graph::Graph* tasks = nullptr;
-  const graph::Graph* prefill = nullptr;
-  const graph::Graph* prefill_quarter = nullptr;
-  const graph::Graph* score = nullptr;
-  const graph::Graph* decode = nullptr;
-  const graph::Graph* decode_half = nullptr;
-  const graph::Graph* decode_quarter = nullptr;
-  const graph::Graph* decode_one = nullptr;
-  int64_t micro_batches = 1;  // per step, on this rank
+  struct Pass {
+    program::Work work;
+    const graph::Graph* graph;
+  };
+  std::vector<Pass> passes = {};  // with lists of calls of their own: any work from `evaluate` on
+  int64_t micro_batches = 1;      // per step, on this rank
 
   const graph::OpTable& operations() const;  // the table that the graphs were built with
 };

@@ -91,7 +91,7 @@ TEST(Partition, OtherNamesOfOneMemory) {
   g.assign(whole, keys);
   g.scale(g.rename(whole, "key_seq", "seq"), 2.0);
   program::Program p;
-  partition(p, {.states = states, .decode = &g}, kOneRank);
+  partition(p, {.states = states, .passes = {{program::Work::decode, &g}}}, kOneRank);
   EXPECT_EQ(text(p), "decode:\n  cache_write = cache_write(keys, k)\n  scale = scale(cache_write)\n");
   EXPECT_EQ(p.bodies[0].position_dim, "seq");
   const program::Instruction& write = p.bodies[0].instructions[0];

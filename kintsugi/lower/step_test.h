@@ -82,8 +82,11 @@ struct TestStep {
   }
 
   Source source(int64_t micro_batches = 2) const {
-    return {
-        .states = states, .micro = &micro, .update = &update, .evaluate = &evaluate, .micro_batches = micro_batches};
+    return {.states = states,
+            .micro = &micro,
+            .update = &update,
+            .passes = {{program::Work::evaluate, &evaluate}},
+            .micro_batches = micro_batches};
   }
 };
 

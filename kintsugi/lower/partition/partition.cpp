@@ -15,10 +15,9 @@ namespace {
 
 std::vector<const Graph*> graphs_of(const Source& source) {
   std::vector<const Graph*> list;
-  for (const Graph* g :
-       {source.micro, source.evaluate, source.sample, source.tasks, source.prefill, source.prefill_quarter,
-        source.score, source.decode, source.decode_half, source.decode_quarter, source.decode_one})
-    if (g) list.push_back(g);
+  if (source.micro) list.push_back(source.micro);
+  for (const Source::Pass& pass : source.passes)
+    if (pass.graph) list.push_back(pass.graph);
   return list;
 }
 
@@ -73,18 +72,9 @@ void partition(program::Program& p, const Source& source, const plan::Plan& plan
     partitioner.run(*source.micro);
     require_use(partitioner, plan);
   }
-  using program::Work;
-  if (source.update) partitioner.run(update_of_buckets(*source.update, buckets), Work::update);
-  if (source.evaluate) partitioner.run(*source.evaluate, Work::evaluate);
-  if (source.sample) partitioner.run(*source.sample, Work::sample);
-  if (source.tasks) partitioner.run(*source.tasks, Work::tasks);
-  if (source.prefill) partitioner.run(*source.prefill, Work::prefill);
-  if (source.prefill_quarter) partitioner.run(*source.prefill_quarter, Work::prefill_quarter);
-  if (source.score) partitioner.run(*source.score, Work::score);
-  if (source.decode) partitioner.run(*source.decode, Work::decode);
-  if (source.decode_half) partitioner.run(*source.decode_half, Work::decode_half);
-  if (source.decode_quarter) partitioner.run(*source.decode_quarter, Work::decode_quarter);
-  if (source.decode_one) partitioner.run(*source.decode_one, Work::decode_one);
+  if (source.update) partitioner.run(update_of_buckets(*source.update, buckets), program::Work::update);
+  for (const Source::Pass& pass : source.passes)
+    if (pass.graph) partitioner.run(*pass.graph, pass.work);
 }
 
 }  // namespace kintsugi::lower
