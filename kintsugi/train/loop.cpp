@@ -23,6 +23,8 @@
 #include "kintsugi/samples/loader.h"
 #include "kintsugi/samples/spread_samples.h"
 #include "kintsugi/train/batches.h"
+#include "kintsugi/train/between_steps.h"
+#include "kintsugi/train/decide.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/planned_step.h"
@@ -106,18 +108,6 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
                           where.empty() ? "none when run again" : where, next);
 }
 
-// The data can no longer be read: the file was truncated, or the disk fails. The caller adds what there is to resume
-// from.
-class DataFailure : public base::UserError {
-  using base::UserError::UserError;
-};
-
-[[noreturn]] void fail_data(const std::string& when, const base::UserError& error) {
-  const std::string_view what = error.what();
-  const size_t at = what.find("] ");  // our own [where] replaces that of the file
-  throw DataFailure("train", "{}: {}", when, at == what.npos ? what : what.substr(at + 2));
-}
-
 const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   try {
     return inputs.loader->next();
@@ -125,28 +115,6 @@ const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress
     fail_data(fmt::format("step {}", progress.step + 1), error);
   }
 }
-
-// Validation samples, with errors reported as in training.
-class SamplesWithin : public samples::FiniteSource {
- public:
-  SamplesWithin(const samples::FiniteSource& samples, const Progress& progress)
-      : samples_(samples), progress_(progress) {}
-
-  uint64_t num_samples() const override { return samples_.num_samples(); }
-
-  const samples::Parts& parts() const override { return samples_.parts(); }
-  void fill(uint64_t sample, const samples::BatchView& batch) const override {
-    try {
-      samples_.fill(sample, batch);
-    } catch (const base::UserError& error) {
-      fail_data(fmt::format("the validation after step {}", progress_.step), error);
-    }
-  }
-
- private:
-  const samples::FiniteSource& samples_;
-  const Progress& progress_;
-};
 
 // Scalars read per step; the last only with loss scaling.
 constexpr std::array<std::string_view, 6> kRead = {models::kLossSum, models::kLossCount, models::kGradientNorm,
@@ -260,36 +228,6 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
                                   : fmt::format("the newest checkpoint is {}", progress.checkpoint.string()));
 }
 
-// What all ranks do after a step, or during validation.
-struct Decision {
-  Stop stop = Stop::none;
-  bool save = false;     // the newest checkpoint is too old
-  bool measure = false;  // the next step
-  bool writes = false;   // the last checkpoint
-};
-
-// The maximum of all ranks' requests, the same on each. `when`: "after step 7".
-Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
-  const std::array<int32_t, 4> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0, wish.measure ? 1 : 0,
-                                       wish.writes ? 1 : 0};
-  std::array<int32_t, 4> all{};
-  try {
-    rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                                        tensor::DType::i32, comm::Reduction::max));
-  } catch (const comm::Timeout& e) {
-    comm::throw_timeout_of(rank.world.rank(), fmt::format("{}, whether to stop", when), e);
-  }
-  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0, .measure = all[2] != 0, .writes = all[3] != 0};
-}
-
-bool signalled(const LoopOptions& options) {
-  return options.stop && options.stop->load() != 0;
-}
-
-bool stops_here(const LoopOptions& options, int64_t step) {
-  return options.stop_at > 0 && step >= options.stop_at;
-}
-
 // When the loop began, and when it last saved. Only rank 0's clock decides when a checkpoint is due.
 struct Times {
   Clock::time_point began = Clock::now(), saved = Clock::now();
@@ -305,134 +243,6 @@ Decision decide_after_step(const Rank& rank, const LoopOptions& options, const P
   wish.measure &= rank.leads();
   wish.save = rank.leads() && every > 0 && seconds_since(times.saved) >= every;
   return decide(rank, wish, fmt::format("after step {}", progress.step));
-}
-
-// Whether all ranks continue with what is done between two steps: not if it takes longer than half a second after a
-// signal.
-class Goes {
- public:
-  Goes(const Rank& rank, const LoopOptions& options, std::string when)
-      : rank_(rank), options_(options), when_(std::move(when)) {}
-
-  bool on() {
-    if (signalled(options_) && !asked_) asked_ = Clock::now();
-    const bool late = asked_ && seconds_since(*asked_) >= 0.5;
-    return decide(rank_, {.stop = late ? Stop::signal : Stop::none}, when_).stop == Stop::none;
-  }
-
- private:
-  const Rank& rank_;
-  const LoopOptions& options_;
-  std::string when_;
-  std::optional<Clock::time_point> asked_;
-};
-
-// Number of samples of a validation file to evaluate, in any layout.
-int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource& source) {
-  const int64_t batch = s.train.global_batch, batches = s.train.evaluate_batches;
-  const auto all = static_cast<int64_t>(source.num_samples());
-  return batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
-}
-
-// Sets the losses. Returns false, without losses, if a signal interrupted it.
-bool validate(Rank& rank, TextBytes* text_bytes, const LoopOptions& options, const Progress& progress, Metrics& m) {
-  const config::Settings& s = rank.settings();
-  m.validation_loss.reset(), m.top1.reset(), m.top5.reset(), m.validation_bits_per_byte.reset();
-  int64_t bytes = 0;
-  m.domains.clear();
-  int64_t all = 0, before = 0;
-  for (const ValidationSamples& file : rank.corpus.validation) all += evaluated_samples(s, *file.samples);
-  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
-  run::LossSum sum;
-  std::vector<DomainLoss> domains;
-  for (const ValidationSamples& file : rank.corpus.validation) {
-    const SamplesWithin source(*file.samples, progress);
-    const int64_t samples = evaluated_samples(s, source);
-    const samples::SpreadSamples spread(source, static_cast<uint64_t>(samples));
-    const auto goes_on = [&](int64_t done) {
-      if (options.observer) options.observer->validating(before + done, all);
-      return goes.on();
-    };
-    const auto loss = evaluate::mean_loss_while(*rank.executor, spread,
-                                                {.samples = samples, .batch = compile::samples_of_pass(s)}, goes_on);
-    if (!loss) return false;
-    before += samples;
-    sum.add(*loss);
-    if (text_bytes) bytes += text_bytes->of_file(file.domain, spread, samples);
-    if (!file.domain.empty() && loss->count > 0) domains.push_back({file.domain, loss->mean()});
-  }
-  if (sum.count == 0) {
-    if (options.observer)
-      options.observer->note(
-          fmt::format("validation after step {}: none of its samples has a label, so there is no loss", progress.step));
-    return true;
-  }
-  m.validation_loss = sum.mean();
-  if (bytes > 0) m.validation_bits_per_byte = bits_per_byte(sum.sum, bytes);
-  if (sum.correct)
-    m.validation_preferences = {.reward_margin = *sum.reward / sum.count, .accuracy = *sum.correct / sum.count};
-  if (sum.top1) m.top1 = *sum.top1 / sum.count;
-  if (sum.top5) m.top5 = *sum.top5 / sum.count;
-  m.domains = std::move(domains);
-  return true;
-}
-
-// The same for answers to validation prompts, of the first of which `evaluate_batches` steps are made.
-bool validate_rewards(Rank& rank, Rollouts& rollouts, const LoopOptions& options, const Progress& progress,
-                      Metrics& m) {
-  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
-  const config::Train& train = rank.settings().train;
-  m.validation_reward = rollouts.validate(train.evaluate_batches * train.global_batch, [&](int64_t done, int64_t all) {
-    if (options.observer) options.observer->validating(done, all);
-    return goes.on();
-  });
-  return m.validation_reward.has_value();
-}
-
-// Nothing if a signal interrupted it.
-std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
-  Goes goes(rank, options, fmt::format("in the texts after step {}", progress.step));
-  return sample_texts(rank, [&](int64_t done, int64_t all) {
-    if (options.observer) options.observer->sampling(done, all);
-    return goes.on();
-  });
-}
-
-// Nothing if a signal interrupted it.
-std::optional<std::vector<TaskScore>> task_scores_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
-  Goes goes(rank, options, fmt::format("in the evaluation tasks after step {}", progress.step));
-  return rank.tasks->score(rank, [&](int64_t done, int64_t all) {
-    if (options.observer) options.observer->scoring(done, all);
-    return goes.on();
-  });
-}
-
-bool every_so_often(int64_t every, int64_t step) {
-  return every > 0 && step % every == 0;
-}
-
-// Runs validation, evaluation tasks and sampling if due after a step. Returns false if a signal interrupted it.
-bool look(Rank& rank, Inputs& inputs, const LoopOptions& options, const Progress& progress, Metrics& m) {
-  const config::Train& train = rank.settings().train;
-  const bool last = progress.step >= train.steps || stops_here(options, progress.step);
-  const auto due = [&](int64_t every) { return last || every_so_often(every, progress.step); };
-  if (!rank.corpus.validation.empty() && due(train.evaluate_every) &&
-      !validate(rank, inputs.bytes.get(), options, progress, m))
-    return false;
-  if (!rank.corpus.validation_prompts.empty() && due(train.evaluate_every) &&
-      !validate_rewards(rank, *inputs.rollouts, options, progress, m))
-    return false;
-  if (rank.tasks && due(rank.settings().evaluate.tasks_every)) {
-    auto scores = task_scores_of(rank, options, progress);
-    if (!scores) return false;
-    m.tasks = std::move(*scores);
-  }
-  if (train.sample_every > 0 && due(train.sample_every)) {
-    auto samples = samples_of(rank, options, progress);
-    if (!samples) return false;
-    m.samples = std::move(*samples);
-  }
-  return true;
 }
 
 void tell_begin(const LoopOptions& options, const std::string& what) {
@@ -476,7 +286,7 @@ bool is_best(const std::optional<double>& loss, const std::optional<double>& bes
 // Completes what an interruption left undone after the last step of the previous run. The checkpoint exists.
 void make_up(Rank& rank, Inputs& inputs, const LoopOptions& options, Progress& progress, LoopEnd& end) {
   Metrics m = options.interrupted ? *options.interrupted : Metrics();
-  if (look(rank, inputs, options, progress, m))
+  if (look_between_steps(rank, {inputs.bytes.get(), inputs.rollouts.get()}, options, progress, m))
     progress.interrupted = false;
   else
     end.stop = Stop::signal;
@@ -598,7 +408,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
     }
     Metrics m = steps.end_all(progress);
     progress.interrupted = true;  // until it is done
-    progress.interrupted = !look(rank, inputs, options, progress, m);
+    progress.interrupted = !look_between_steps(rank, {inputs.bytes.get(), inputs.rollouts.get()}, options, progress, m);
     if (progress.interrupted) decision.stop = Stop::signal;
     if (m.validation_loss) end.validation_loss = m.validation_loss;
     steps.tell_of(m);
