@@ -76,6 +76,7 @@ class FileWriter {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
   void close();
+  void close_unsynced();  // for a file that need not survive a crash of the machine
   uint64_t size() const { return size_; }
 
  private:

@@ -85,7 +85,7 @@ Balance balance(const Train& train) {
 }
 
 bool has_balance_loss(Balance balance) {
-  return balance == Balance::loss || balance == Balance::both;
+  return balance == Balance::loss || balance == Balance::both || balance == Balance::global;
 }
 
 bool has_balance_bias(Balance balance) {

@@ -54,10 +54,10 @@ enum class RouterScores : uint8_t { softmax, sigmoid };
 inline constexpr std::array<std::string_view, 2> kRouterScores = {"softmax", "sigmoid"};
 
 // [train] balance.
-enum class Balance : uint8_t { none, loss, bias, both };
-inline constexpr std::array<std::string_view, 4> kExpertBalances = {"none", "loss", "bias", "both"};
+enum class Balance : uint8_t { none, loss, bias, both, global };
+inline constexpr std::array<std::string_view, 5> kExpertBalances = {"none", "loss", "bias", "both", "global"};
 Balance balance(const Train& train);
-bool has_balance_loss(Balance balance);
+bool has_balance_loss(Balance balance);  // per sample, or global
 bool has_balance_bias(Balance balance);
 
 // Whether the feed-forward layer of a layer is a mixture of experts.

@@ -171,7 +171,8 @@ std::vector<Key> train_keys() {
                            "clip the global gradient norm to this value; 0: no clipping",
                            "grad_clip clip_grad max_grad_norm gradient_clipping"}),
       train<&Train::balance>({"balance", one_of(kExpertBalances), fixed, "bias with router_bias, else loss",
-                              "load balancing of experts: none, auxiliary loss per sample, selection bias, or both",
+                              "load balancing of experts: none, auxiliary loss per sample, selection bias, both, or "
+                              "auxiliary loss over the global batch",
                               "moe_router_load_balancing_type"}),
       train<&Train::balance_weight>({"balance_weight", kNotNegative, fixed, "", "weight of the balance loss",
                                      "router_aux_loss_coef moe_aux_loss_coeff aux_loss_alpha"}),

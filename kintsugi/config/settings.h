@@ -159,6 +159,7 @@ struct Train {
   double mixup = 0.0;                        // images: both parameters of the Beta distribution of weights; 0: off
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
   int64_t base_batch = 0;                    // required unless scale_learning_rate is none
+  std::vector<std::string> batch_warmup;     // "SAMPLES STEPS": the first steps with smaller batches; batch_warmup.h
   std::vector<double> betas = {0.9, 0.95};
   double epsilon = 1e-8;
   double momentum = 0.9;  // sgd, nesterov, lars
@@ -196,10 +197,11 @@ struct Train {
 
 // Low-rank adapters (Hu et al. 2021): y = x W + (alpha / rank) dropout(x) A B, where only A and B are trained.
 struct Lora {
-  int64_t rank = 0;                  // 0: no adapters
-  double alpha = 0.0;                // 2 rank
-  double dropout = 0.0;              // of the adapters' input
-  std::vector<std::string> targets;  // patterns of names of linear layers; empty: all in the blocks
+  int64_t rank = 0;                   // 0: no adapters
+  double alpha = 0.0;                 // 2 rank
+  double dropout = 0.0;               // of the adapters' input
+  std::vector<std::string> targets;   // patterns of names of linear layers; empty: all in the blocks
+  std::string frozen_dtype = "same";  // storage of the frozen matrices of the blocks: same (as train.dtype) | bf16
 
   bool operator==(const Lora&) const = default;
 };
@@ -276,6 +278,8 @@ struct Checkpoint {
   double every_minutes = 10.0;  // since the last one; 0: not by time
   int64_t keep = 2;             // number of newest checkpoints kept, besides the best
   std::string local = {};       // folder on the node, written first and copied in the background; "": none
+  bool neighbour = true;        // with local: a rank on another node keeps a copy of each part
+  double drain_megabytes = 0;   // with local: per second and rank, at most, copied to the run's folder; 0: no limit
 
   bool operator==(const Checkpoint&) const = default;
 };

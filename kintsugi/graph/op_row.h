@@ -136,6 +136,9 @@ struct OpRow {
 
   std::vector<std::string_view> windowed = {};  // operands and outputs indexed by input position
 
+  // flat: the result also depends on the positions of elements in the states that the attribute "states" names.
+  bool by_position = false;
+
   // Memory.
   std::vector<std::pair<std::string_view, std::string_view>> in_place =
       {};                                          // (output, input) pairs that may share memory

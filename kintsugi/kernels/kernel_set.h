@@ -30,6 +30,15 @@ struct Numbers {
   int64_t position = 0;      // generation: number of tokens in the cache
   int64_t last = 0;          // generation: local position of the last token of the prompt
   double learning_rate = 0.0;
+  int64_t micro_batches = 0;  // of a training step, which selects its list of calls; 0: all that the plan has
+};
+
+// The location of a state's local block in the operands of a flat operation whose result depends on the positions of
+// elements (OpRow::by_position).
+struct StatePlace {
+  uint64_t key = 0;                     // of the name of its weight
+  int64_t first = 0;                    // element of the operands at which it begins; negative if they begin within it
+  std::vector<tensor::DimIndex> index;  // of its dims
 };
 
 struct NamedIndex {
@@ -55,6 +64,9 @@ struct KernelCall {
   std::string_view moved = {};  // generation on a device: the dim whose index is offset by later->position
   bool tf32 = false;            // fp32 matmuls may round their operands to TF32
   std::string_view kind = {};   // of the operation
+
+  // Of the states that the attribute "states" names, in that order, for operations that depend on positions.
+  std::span<const StatePlace> places = {};
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   // The index of a windowed dim of operands and outputs that are indexed by input position (OpRow::windowed). Positions

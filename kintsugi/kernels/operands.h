@@ -163,9 +163,14 @@ struct WindowGradIn {  // gradient of a convolution's weight, and of max pooling
 };
 // Either the statistics of the batch, or a mean and a variance.
 struct BatchNormIn {
-  enum : size_t { kX, kGamma, kBeta, kStatistics, kMean, kVariance };
-  static constexpr OperandList kNames = {
-      "x", "gamma", "beta", tensor::optional("statistics"), tensor::optional("mean"), tensor::optional("variance")};
+  enum : size_t { kX, kGamma, kBeta, kStatistics, kMean, kVariance, kAdded };
+  static constexpr OperandList kNames = {"x",
+                                         "gamma",
+                                         "beta",
+                                         tensor::optional("statistics"),
+                                         tensor::optional("mean"),
+                                         tensor::optional("variance"),
+                                         tensor::optional("added")};
 };
 struct BatchNormSumsIn {
   enum : size_t { kX, kStatistics, kDy };

@@ -35,6 +35,9 @@ struct Pass {
   double expert_bound = 0.0;
   bool drops = false;
   double balance_weight = 0.0;  // of the load-balancing loss; 0: none
+  bool balances_steps = false;  // that loss weighs experts by their tokens in the previous step, not in the sample
+  // Training: the objective is a mean over labelled tokens, so further losses weigh each sample by its share of them.
+  bool counts_labels = false;
   // Hidden states: the number of blocks after which the trunk ends, without the final norm and the head; -1: the whole
   // trunk.
   int64_t blocks = -1;
@@ -121,6 +124,14 @@ class Builder {
   // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.
   ValueId experts(ValueId h, const std::string& name);
   ValueId router_bias(const std::string& name, const Shape& shape);
+  // The filled slots of a layer's experts: counts [batch expert], and their expected share.
+  struct Slots {
+    ValueId counts = graph::kNone;
+    double filled = 1.0;
+  };
+  // A linear layer per expert: x [batch expert slot in] times NAME.weight [expert in out], plus NAME.bias and the
+  // adapters NAME.lora_a [expert in lora], NAME.lora_b [expert lora out] if there are any; only in filled slots.
+  ValueId expert_linear(ValueId x, const std::string& name, const Shape& shape, const Slots& slots, double deviation);
   // A dense feed-forward layer of that inner width.
   ValueId dense(ValueId h, const std::string& name, int64_t width);
   // activation(gate) * up, or the clamped form of model.gate_clamp.

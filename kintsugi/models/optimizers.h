@@ -19,6 +19,7 @@ struct OptimizerState {
   graph::OptimizerPart part = graph::OptimizerPart::other;
   // The dims it has: all of the weight's, or those of a matrix without its columns or its rows (graph::Matrix).
   enum class Dims : uint8_t { all, rows, columns } dims = Dims::all;
+  bool narrow = false;  // in bf16
 };
 
 // The operation takes the operands `w`, the weight in fp32, `g`, its gradient, `factor`, which scales the gradient,

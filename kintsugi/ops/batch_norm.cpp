@@ -23,7 +23,7 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
       g.make("batch_norm_sums", {x, statistics, dy[0]}, {g.gradient_type(gamma), g.gradient_type(beta)}, op.attributes);
   const ValueId dx =
       g.make("batch_norm_grad", {x, gamma, statistics, sums[0], sums[1], dy[0]}, {g.type(x)}, op.attributes)[0];
-  return {dx, sums[0], sums[1], kNone, kNone, kNone};
+  return {dx, sums[0], sums[1], kNone, kNone, kNone, kNone};
 }
 
 }  // namespace
@@ -40,16 +40,18 @@ OpRow batch_statistics() {
           .keeps_zero = true};
 }
 
-// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the statistics or a given mean and variance.
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the statistics or a given mean and variance. A fusion
+// may add `added`, a value like y, and apply an epilogue.
 OpRow batch_norm() {
-  return {.kind = "batch_norm",
-          .ins = {"x", "gamma", "beta", optional("statistics"), optional("mean"), optional("variance")},
-          .outs = {"y"},
-          .infer = like_first,
-          .grad = grad,
-          .flops = per_element<4>,
-          .whole = {kMoment},
-          .light = true};
+  return {
+      .kind = "batch_norm",
+      .ins = {"x", "gamma", "beta", optional("statistics"), optional("mean"), optional("variance"), optional("added")},
+      .outs = {"y"},
+      .infer = like_first,
+      .grad = grad,
+      .flops = per_element<4>,
+      .whole = {kMoment},
+      .light = true};
 }
 
 OpRow batch_norm_sums() {

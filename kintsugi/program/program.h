@@ -143,6 +143,7 @@ std::string_view name_of(Step step);
 struct CallList {
   Step step = Step::train;
   std::vector<Call> calls;
+  int64_t micro_batches = 0;                     // train: of a list with fewer than the first one; 0: the first
   std::vector<std::vector<int64_t>> slots = {};  // [slot][segment]: bytes from the beginning of the arena
   int64_t arena_bytes = 0;                       // of its own buffers
   int64_t lower_bound_bytes = 0;                 // maximum over time of the bytes of live buffers
