@@ -115,12 +115,11 @@ void require_locks_and_rename(const fs::path& folder) {
     base::remove_if_possible(path);
     std::string_view why = e.what();
     why.remove_prefix(std::min(why.size(), why.find("] ") + 2));
-    throw base::UserError("job",
-                          "the file system of {} does not serve for a run's folder, which needs locks and renames: {}",
+    throw base::UserError("job", "the file system of {} cannot hold a run's folder, which needs locks and renames: {}",
                           base::in_quotes(folder.string()), why);
   } catch (const fs::filesystem_error& e) {
     base::remove_if_possible(path);
-    throw base::UserError("job", "the file system of {} does not serve for a run's folder, which needs renames: {}",
+    throw base::UserError("job", "the file system of {} cannot hold a run's folder, which needs renames: {}",
                           base::in_quotes(folder.string()), e.code().message());
   }
   base::remove_if_possible(renamed);

@@ -317,7 +317,7 @@ void scale_up(const config::Settings& s, const PlanOptions& options, const std::
 }
 
 void note_verb(std::string_view verb, std::string_view old) {
-  write_err("note: {} is a verb of its own: kintsugi {} does the same\n", old, verb);
+  write_err("note: {} is now a separate verb: use kintsugi {}\n", old, verb);
 }
 
 void run(const RunOptions& run_options, PlanOptions options) {

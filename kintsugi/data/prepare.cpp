@@ -201,7 +201,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   if (own_validation && options.validation) {
     throw base::UserError("prepare",
                           "--validation and --validation-text exclude each other: the validation text is "
-                          "either a share of the corpus or a text of its own");
+                          "either a share of the corpus or a separate text");
   }
   if (options.output.empty()) throw base::UserError("prepare", "--output names no folder");
   const PassOptions pass = {.threads = options.threads > 0 ? options.threads : static_cast<int>(base::usable_cores()),

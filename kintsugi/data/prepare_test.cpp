@@ -364,7 +364,7 @@ TEST(Prepare, AValidationTextOfItsOwn) {
   options.validation = 0.1;
   EXPECT_EQ(prepare_error(folder, options),
             "[prepare] --validation and --validation-text exclude each other: the validation text is either a share of "
-            "the corpus or a text of its own");
+            "the corpus or a separate text");
 }
 
 TEST(Prepare, PatternsAndRepeatedInputs) {

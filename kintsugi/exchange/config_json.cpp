@@ -175,8 +175,8 @@ std::vector<std::string> notes_of(const ConfigReader& config) {
   for (const Json& member : config.rest()) {
     if (has_own_code(config.root()))
       member.fail(
-          "\"{}\" is {}, a setting that is not known here; \"auto_map\" says that the folder brings code of its own, "
-          "which may read it",
+          "\"{}\" is {}, an unknown setting, and according to \"auto_map\" the folder has its own code, which may read "
+          "it",
           member.key(), member.shown());
     if (++count <= 8) names += (names.empty() ? "" : ", ") + base::in_quotes(member.key(), 40);
   }

@@ -112,10 +112,9 @@ TEST(ConfigJson, ForeignKeysArePassedOver) {
   EXPECT_EQ(read("\"sliding_window\": 4096").notes.size(), 1u);
   // If the family has one window for all layers, transformers ignores it.
   EXPECT_EQ(read(R"("layer_types": ["full_attention"])", "phi3").notes.size(), 1u);
-  EXPECT_EQ(
-      error_of(R"("logit_scale": 0.5, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"})"),
-      "[model] \"config.json\":2: \"logit_scale\" is 0.5, a setting that is not known here; \"auto_map\" says that "
-      "the folder brings code of its own, which may read it");
+  EXPECT_EQ(error_of(R"("logit_scale": 0.5, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"})"),
+            "[model] \"config.json\":2: \"logit_scale\" is 0.5, an unknown setting, and according to \"auto_map\" the "
+            "folder has its own code, which may read it");
   EXPECT_EQ(error_of("\"is_causal\": false"),
             "[model] \"config.json\":2: \"is_causal\" is false; here there is only true");
   EXPECT_EQ(error_of("\"attention_chunk_size\": 8192").substr(0, 57),

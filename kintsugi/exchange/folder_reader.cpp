@@ -257,8 +257,8 @@ void FolderReader::check_tied() const {
     const std::string stored = stored_name(name);
     if (!files_.has(stored) || !same_elements(files_.at(stored), embedding))
       throw base::UserError("model",
-                            "{}: tensor {} is not {}, which config.json says that it is; where the head has weights of "
-                            "its own, \"tie_word_embeddings\" is false",
+                            "{}: tensor {} differs from {}, although config.json ties them; if the head has separate "
+                            "weights, set \"tie_word_embeddings\" to false",
                             base::in_quotes(folder_.string()), base::in_quotes(name),
                             base::in_quotes(tensors_[tensor].name));
   }

@@ -162,8 +162,9 @@ TEST(FolderReader, AHeadOfItsOwnIsNotTakenForTheEmbedding) {
   make_folder(scratch, "gpt");
   const auto error = [&](const std::function<void(File&)>& change) { return error_after(scratch, change); };
   const std::string differs =
-      "[model] \"folder\": tensor \"lm_head.weight\" is not \"transformer.wte.weight\", which config.json says that it "
-      "is; where the head has weights of its own, \"tie_word_embeddings\" is false";
+      "[model] \"folder\": tensor \"lm_head.weight\" differs from \"transformer.wte.weight\", although config.json "
+      "ties "
+      "them; if the head has separate weights, set \"tie_word_embeddings\" to false";
   const std::string table = "transformer.wte.weight", head = "lm_head.weight";
   EXPECT_EQ(error([&](File& f) { f.copy(table, head); }), "");
   EXPECT_EQ(error([&](File& f) { f.copy(table, head), f.bytes.at(head).back() ^= std::byte{1}; }), differs);

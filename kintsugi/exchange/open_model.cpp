@@ -120,7 +120,7 @@ SavedModel open_adapted(const fs::path& path, comm::Communicator& all) {
   comm::together(all, [&] {
     config::Resolved resolved = config::saved_text(model.config, models::catalog(), path.string());
     if (resolved.settings.lora.rank > 0)
-      throw base::UserError("model", "{} has adapters of its own; export it with --merge first",
+      throw base::UserError("model", "{} already has adapters; export it with --merge first",
                             base::in_quotes(base.string()));
     Adapter adapter = read_adapter(path, resolved.settings);
     identity = fmt::format("{}: checksum {}", path.string(), checkpoint::checksum_text(adapter.checksum));

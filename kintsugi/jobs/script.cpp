@@ -107,7 +107,7 @@ std::string slurm_directives(const Job& job) {
   add(job.site.requeue ? "--requeue" : "--no-requeue");
   text += "# A lost node does not end the job: the launcher continues on the others.\n";
   add("--no-kill");
-  text += "# A job that goes on writes behind what its log has already.\n";
+  text += "# A requeued job appends to its log.\n";
   add("--open-mode=append");
   add("--output=" + quoted_log(job, "%j"));
   return text;

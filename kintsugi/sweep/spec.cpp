@@ -261,7 +261,7 @@ Spec read_spec(std::string_view text, std::string_view name) {
     each_key(e, [&](const std::string& key, const Raw& raw, int line) {
       const At here = {name, key, line};
       require_key(key, here);
-      if (key == "train.folder") here.refuse("is set by the sweep: each run has a folder of its own");
+      if (key == "train.folder") here.refuse("is set by the sweep: each run gets its own folder");
       if (!keys.insert(key).second) here.refuse("is given twice");
       if (e.section == "set") return void(spec.set.emplace_back(key, value_of(raw, here)));
       Dimension d;

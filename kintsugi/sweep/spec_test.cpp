@@ -111,7 +111,7 @@ TEST(SweepSpec, Errors) {
   EXPECT_EQ(error_of("model.layers = [1]", "", "model.layers = 2"),
             "[sweep] sweep.toml:7: model.layers is given twice");
   EXPECT_EQ(error_of("train.folder = [\"a\"]"),
-            "[sweep] sweep.toml:7: train.folder is set by the sweep: each run has a folder of its own");
+            "[sweep] sweep.toml:7: train.folder is set by the sweep: each run gets its own folder");
   EXPECT_EQ(error_of("train.seed = {from = 1, to = 1000, step = 1}\nmodel.layers = {from = 1, to = 1000, step = 1}"),
             "[sweep] the grid has more than 100000 runs; search fewer values, or set method = \"random\"");
 }

@@ -57,8 +57,7 @@ ChatFormat chat_format(const config::Settings& s) {
   const std::string& given = s.data.chat_template.empty() ? trained_with : s.data.chat_template;
   format.chat = given.empty() ? text::find_chat_template(format.path) : &text::chat_template(given);
   if (!format.chat)
-    throw base::UserError("data",
-                          "\"{}\" says nothing of its chat template; set data.chat_template, to \"chatml\", say",
+    throw base::UserError("data", "\"{}\" names no chat template; set data.chat_template, for example to \"chatml\"",
                           format.path.string());
   return format;
 }

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 # A lost node does not end the job: the launcher continues on the others.
 #SBATCH --no-kill
-# A job that goes on writes behind what its log has already.
+# A requeued job appends to its log.
 #SBATCH --open-mode=append
 #SBATCH --output="/home/me/my work/runs/first/job_%j.log"
 set -euo pipefail
