@@ -137,11 +137,11 @@ double median(std::vector<double> values) {
 }
 
 // One quantity of all ranks.
-struct Compared {
+struct NodeRate {
   std::string_view name, unit;
   double NodeReport::*value;
 };
-constexpr std::array<Compared, 3> kCompared = {{{"arithmetic", "FLOP/s", &NodeReport::flops},
+constexpr std::array<NodeRate, 3> kCompared = {{{"arithmetic", "FLOP/s", &NodeReport::flops},
                                                 {"memory", "B/s", &NodeReport::memory},
                                                 {"the file system", "B/s", &NodeReport::disk}}};
 
