@@ -22,6 +22,7 @@
 #include "kintsugi/models/step.h"
 #include "kintsugi/samples/loader.h"
 #include "kintsugi/samples/spread_samples.h"
+#include "kintsugi/train/batch_bytes.h"
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/between_steps.h"
 #include "kintsugi/train/decide.h"
@@ -51,7 +52,7 @@ struct Inputs {
   std::unique_ptr<samples::Loader> loader;    // null: samples are made between the steps
   std::unique_ptr<Rollouts> rollouts;         // which makes them
   RolloutUse made = {};
-  std::unique_ptr<TextBytes> bytes = {};  // on rank 0, where losses are those of the next token
+  std::unique_ptr<BatchBytes> bytes = {};  // if losses are those of the next token
 };
 
 Inputs open_inputs(Rank& rank, int64_t first_step) {
@@ -60,9 +61,8 @@ Inputs open_inputs(Rank& rank, int64_t first_step) {
   for (int64_t m = 0; m < compile::micro_batches(s); ++m)
     inputs.batches.emplace_back(inputs.share.micro_batch, rank.corpus.train->parts());
   const bool likelihood = config::method(s.train) == config::Method::likelihood;
-  if (rank.leads() && likelihood && config::objective(s.model) == config::Objective::next &&
-      !rank.corpus.tokenizer_json.empty())
-    inputs.bytes = std::make_unique<TextBytes>(*text::parse_tokenizer(rank.corpus.tokenizer_json, "tokenizer.json"));
+  if (likelihood && config::objective(s.model) == config::Objective::next && !rank.corpus.tokenizer_json.empty())
+    inputs.bytes = std::make_unique<BatchBytes>(rank.corpus.tokenizer_json, inputs.share, *rank.all);
   if (config::method(s.train) == config::Method::grpo)
     inputs.rollouts = std::make_unique<Rollouts>(rank);
   else
@@ -71,6 +71,10 @@ Inputs open_inputs(Rank& rank, int64_t first_step) {
                                                    .first_step = static_cast<uint64_t>(first_step),
                                                    .end_step = static_cast<uint64_t>(s.train.steps)});
   return inputs;
+}
+
+BetweenSteps between(const Rank& rank, const Inputs& inputs) {
+  return {inputs.bytes && rank.leads() ? inputs.bytes->text_bytes() : nullptr, inputs.rollouts.get()};
 }
 
 kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
@@ -110,7 +114,9 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 
 const samples::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   try {
-    return inputs.loader->next();
+    const samples::Loader::Item& item = inputs.loader->next();
+    if (inputs.bytes) inputs.bytes->add(item.batch.get<int32_t>("labels"));
+    return item;
   } catch (const base::UserError& error) {
     fail_data(fmt::format("step {}", progress.step + 1), error);
   }
@@ -164,11 +170,12 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0));
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
+  if (inputs.bytes) inputs.bytes->end_step();
   executor.ask(numbers_of_step(s, executor.program()));
 }
 
 // Waits for the oldest step begun, the one after `step` others.
-Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
+Metrics end_step(Rank& rank, Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
   const config::Settings& s = rank.settings();
   const std::vector<std::string_view> names = numbers_of_step(s, rank.executor->program());
   std::vector<double> made(names.size());
@@ -190,15 +197,9 @@ Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progr
   }
   if (config::method(s.train) == config::Method::dpo)
     metrics.preferences = {.reward_margin = measured.at("reward"), .accuracy = measured.at("correct")};
-  if (inputs.bytes && !metrics.unlabelled) {
-    try {
-      const int64_t batch = s.train.global_batch,
-                    bytes = inputs.bytes->of(*rank.corpus.train, static_cast<uint64_t>(step * batch), batch);
-      if (bytes > 0) metrics.bits_per_byte = bits_per_byte(made[0], bytes);
-    } catch (const base::UserError& error) {
-      fail_data(fmt::format("step {}", step + 1), error);
-    }
-  }
+  if (inputs.bytes)
+    if (const int64_t bytes = inputs.bytes->take(step + 1); bytes > 0 && !metrics.unlabelled)
+      metrics.bits_per_byte = bits_per_byte(made[0], bytes);
   metrics.experts = expert_use(*rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = metrics.unlabelled ? 0.0 : made[2];
@@ -286,7 +287,7 @@ bool is_best(const std::optional<double>& loss, const std::optional<double>& bes
 // Completes what an interruption left undone after the last step of the previous run. The checkpoint exists.
 void make_up(Rank& rank, Inputs& inputs, const LoopOptions& options, Progress& progress, LoopEnd& end) {
   Metrics m = options.interrupted ? *options.interrupted : Metrics();
-  if (look_between_steps(rank, {inputs.bytes.get(), inputs.rollouts.get()}, options, progress, m))
+  if (look_between_steps(rank, between(rank, inputs), options, progress, m))
     progress.interrupted = false;
   else
     end.stop = Stop::signal;
@@ -408,7 +409,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
     }
     Metrics m = steps.end_all(progress);
     progress.interrupted = true;  // until it is done
-    progress.interrupted = !look_between_steps(rank, {inputs.bytes.get(), inputs.rollouts.get()}, options, progress, m);
+    progress.interrupted = !look_between_steps(rank, between(rank, inputs), options, progress, m);
     if (progress.interrupted) decision.stop = Stop::signal;
     if (m.validation_loss) end.validation_loss = m.validation_loss;
     steps.tell_of(m);

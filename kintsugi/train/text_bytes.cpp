@@ -30,26 +30,30 @@ TextBytes::TextBytes(const text::Tokenizer& tokenizer) : bytes_(static_cast<size
   for (const int32_t id : around.after) mark(id);
 }
 
-int64_t TextBytes::of(const samples::SampleSource& source, uint64_t first, int64_t count) {
-  if (row_.rows() == 0) {
-    samples::Parts parts;  // sources make labels along with tokens
-    for (const samples::Part& part : source.parts())
-      if (part.name == "tokens" || part.name == "labels") parts.push_back(part);
-    base::require(parts.size() == 2, "train", "samples without tokens and labels");
-    row_.resize(1, parts);
-  }
+int64_t TextBytes::of(std::span<const int32_t> labels) const {
+  int64_t bytes = 0;
+  for (const int32_t label : labels)
+    if (label >= 0 && label < std::ssize(bytes_)) bytes += bytes_[static_cast<size_t>(label)];
+  return bytes;
+}
+
+int64_t TextBytes::of(const samples::SampleSource& source, int64_t count) const {
+  samples::Parts parts;  // sources make labels along with tokens
+  for (const samples::Part& part : source.parts())
+    if (part.name == "tokens" || part.name == "labels") parts.push_back(part);
+  base::require(parts.size() == 2, "train", "samples without tokens and labels");
+  samples::BatchMemory row(1, parts);
   int64_t bytes = 0;
   for (int64_t i = 0; i < count; ++i) {
-    source.fill(first + static_cast<uint64_t>(i), row_.view());
-    for (const int32_t label : row_.get<int32_t>("labels"))
-      if (label >= 0 && label < std::ssize(bytes_)) bytes += bytes_[static_cast<size_t>(label)];
+    source.fill(static_cast<uint64_t>(i), row.view());
+    bytes += of(row.get<int32_t>("labels"));
   }
   return bytes;
 }
 
 int64_t TextBytes::of_file(const std::string& name, const samples::SampleSource& source, int64_t count) {
   const auto [at, added] = files_.try_emplace(name, 0);
-  if (added) at->second = of(source, 0, count);
+  if (added) at->second = of(source, count);
   return at->second;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,17 @@ class TextBytes {
   // the beginning or the end of texts have none.
   explicit TextBytes(const text::Tokenizer& tokenizer);
 
-  // Of the counted labels of `count` samples from `first` on.
-  int64_t of(const samples::SampleSource& source, uint64_t first, int64_t count);
+  // Of labels; uncounted ones have none.
+  int64_t of(std::span<const int32_t> labels) const;
 
-  // Of the first `count` samples of a source that is the same in each call; computed once per name.
+  // Of the counted labels of `count` samples from the first on.
+  int64_t of(const samples::SampleSource& source, int64_t count) const;
+
+  // The same, for a source that is the same in each call; computed once per name.
   int64_t of_file(const std::string& name, const samples::SampleSource& source, int64_t count);
 
  private:
   std::vector<int32_t> bytes_;  // by id
-  samples::BatchMemory row_;    // one sample's tokens and labels
   std::map<std::string, int64_t> files_;
 };
 

@@ -33,8 +33,8 @@ TEST(TextBytes, CountBytesOfTokensThatCount) {
   const bool ends = tokenizer->end_of_text().has_value();  // which has no byte
   const Labels labels(ends ? *tokenizer->end_of_text() : 0);
   const int64_t each = ends ? 2 : 3;
-  EXPECT_EQ(bytes.of(labels, 65, 1), each);
-  EXPECT_EQ(bytes.of(labels, 200, 3), 3 * each);  // no character, but each a byte
+  EXPECT_EQ(bytes.of(labels, 1), each);
+  EXPECT_EQ(bytes.of(std::vector<int32_t>{200, samples::kIgnored, 201}), 2);  // no characters, but each a byte
   EXPECT_EQ(bytes.of_file("a", labels, 5), 5 * each);
   EXPECT_EQ(bytes.of_file("a", labels, 5), 5 * each);
   EXPECT_DOUBLE_EQ(bits_per_byte(8 * 0.6931471805599453, 4), 2);
