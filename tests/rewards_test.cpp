@@ -77,6 +77,46 @@ TEST_F(RewardRuns, RaiseTheReward) {
   }
 }
 
+// Sampled with caches, or without where ranks split the tokens of a text.
+TEST_F(RewardRuns, LayoutsSampleTheSameAnswers) {
+  std::ofstream prompts(folder / "prompts.jsonl");
+  for (const char* prompt : {"a", "bcd", "dA", "cabD"})
+    prompts << "{\"prompt\": \"" << prompt << "\", \"answer\": \"a\"}\n";
+  prompts.close();
+  std::ofstream(folder / "layouts.toml")
+      << "[model]\nfamily = \"llama\"\nlayers = 2\nembed = 16\nheads = 4\n[data]\ntokenizer = "
+         "\"corpus/tokenizer.json\"\nchat_template = \"none\"\ntrain = \"prompts.jsonl\"\n[train]\nmethod = \"grpo\"\n"
+         "steps = 3\nglobal_batch = 32\nmicro_batch = 4\nsequence = 12\nlearning_rate = 0.1\nwarmup_steps = 0\ndtype = "
+         "\"fp64\"\nevent_files = false\n[grpo]\ngroup = 8\nlength = 6\nreward = \"pattern\"\npattern = "
+         "\"[AB]\"\n[parallel]\nthreads = 1\n";
+  const auto rollouts = [&](const std::string& name, const std::string& sets) {
+    const Ended done = run("train layouts.toml --set train.folder=runs/" + name + " " + sets);
+    EXPECT_EQ(done.code, 0) << sets << "\n" << done.err;
+    std::vector<base::Json> lines = metrics("runs/" + name);
+    EXPECT_EQ(lines.size(), 3u) << sets;
+    for (const base::Json& line : lines) EXPECT_LT(line.at("rollout_gap").number(), 1e-6) << sets;
+    return lines;
+  };
+  const std::vector<base::Json> one = rollouts("layout", "");
+  ASSERT_EQ(one.size(), 3u);
+  EXPECT_GT(one[0].at("reward_spread").number(), 0);
+  EXPECT_NE(one[0].at("answer_tokens").number(), one[2].at("answer_tokens").number());
+  int n = 0;
+  for (const std::string layout :
+       {"parallel.data=2", "parallel.data=4 parallel.zero=1", "parallel.data=2 parallel.zero=3", "parallel.tensor=2",
+        "parallel.tensor=4 parallel.sequence_parallel=true", "parallel.context=2",
+        "parallel.context=2 parallel.context_method=ring", "parallel.pipe=2",
+        "parallel.pipe=2 parallel.schedule=zero_bubble", "parallel.pipe=2 parallel.data=2 parallel.zero=3",
+        "parallel.data=2 parallel.tensor=2 parallel.zero=3 parallel.sequence_parallel=true",
+        "parallel.data=2 parallel.tensor=2 parallel.context=2 parallel.zero=2", "parallel.data=2 parallel.tensor=2"}) {
+    const std::vector<base::Json> found = rollouts("layout" + std::to_string(++n), layout);
+    for (size_t i = 0; i < std::min(found.size(), one.size()); ++i)
+      for (const char* key : {"reward", "answer_tokens", "loss", "gradient_norm"})
+        EXPECT_NEAR(found[i].at(key).number(), one[i].at(key).number(), 1e-6)
+            << layout << ", step " << i << ", " << key;
+  }
+}
+
 TEST_F(RewardRuns, AFailingProgramLosesNothing) {
   std::ofstream(folder / "reward.sh")
       << "n=0\nwhile read -r line; do n=$((n + 1)); [ $n -le 200 ] || exit 3; echo 1; done\n";

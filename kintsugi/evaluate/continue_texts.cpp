@@ -3,22 +3,30 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/evaluate/generator.h"
 
 namespace kintsugi::evaluate {
 namespace {
 
-constexpr program::Step kStep = program::Step::sample;
+// Whether the program has the lists `prefill` and `decode`: on all stages or on none.
+bool has_caches(const program::Program& p) {
+  return std::ranges::any_of(p.lists, [](const program::CallList& list) { return list.step == program::Step::decode; });
+}
 
 class Pass {
  public:
   Pass(run::Executor& executor, comm::Communicator& all, const Continuation& how)
-      : executor_(executor), how_(how), draws_(executor, kStep, &all) {}
+      : executor_(executor),
+        how_(how),
+        draws_(executor, has_caches(executor.program()) ? program::Step::decode : program::Step::sample, &all) {
+    if (has_caches(executor.program())) cached_.emplace(executor, &all);
+  }
 
   // Reads `read` tokens of each text, and samples the next token of texts with no more.
   void run(std::vector<Text>& texts, std::vector<Continued>& made, size_t read) {
-    feed(texts, read);
+    const program::Step step = feed(texts, read);
     std::vector<float> scores;
-    const std::vector<int32_t> next = draws_.draw(kStep, texts, read, how_.sample, how_.scored ? &scores : nullptr);
+    const std::vector<int32_t> next = draws_.draw(step, texts, read, how_.sample, how_.scored ? &scores : nullptr);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (!texts[i].needs_one(read)) continue;
       texts[i].ended = std::ranges::count(how_.ends, next[i]) > 0;
@@ -30,19 +38,26 @@ class Pass {
   }
 
  private:
-  void feed(const std::vector<Text>& texts, size_t read) {
+  // Returns the list whose logits follow.
+  program::Step feed(const std::vector<Text>& texts, size_t read) {
+    if (cached_) {
+      cached_->read_to(texts, static_cast<int64_t>(read));
+      return cached_->step();
+    }
     const auto window = static_cast<size_t>(how_.window);
     const size_t begin = read > window ? read - window : 0;
     fill_rows(texts, begin, read, window, tokens_);
     kernels::Numbers numbers = {.last = static_cast<int64_t>(read - begin) - 1};
-    executor_.run(kStep, numbers, [&](const run::Executor::Inputs& inputs) {
+    executor_.run(program::Step::sample, numbers, [&](const run::Executor::Inputs& inputs) {
       if (inputs.has("tokens")) inputs.set("tokens", {tokens_, 0, how_.window}, 0);
     });
+    return program::Step::sample;
   }
 
   run::Executor& executor_;
   const Continuation& how_;
   Draws draws_;
+  std::optional<Generator> cached_;
   std::vector<int32_t> tokens_;  // [batch seq]
 };
 

@@ -1,4 +1,5 @@
-// Continues texts with the list `sample` of a training program, using the weights between two steps.
+// Continues texts with a training program, using the weights between two steps: with the lists `prefill` and `decode`,
+// or where ranks may split the tokens of a text with the list `sample`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace kintsugi::evaluate {
 
 struct Continuation {
   int64_t length = 0;              // maximum number of tokens
-  int64_t window = 0;              // tokens of each text that the list reads
+  int64_t window = 0;              // tokens of each text that the list `sample` reads
   std::vector<int32_t> ends = {};  // ids that end a text
   SampleOptions sample = {};
   uint64_t first_stream = 0;  // of the first text
@@ -29,10 +30,10 @@ struct Continued {
 };
 
 // Returns what follows each (nonempty) prompt, on every rank. A pass makes one token per
-// text from the last `window` tokens of each; where prompts differ in length, the excess of the longer ones is read
-// rather than sampled. Each text samples from a stream of its own, by its index from `first_stream` on. Calls
-// goes_on(passes done, maximum passes) before each pass, which must return the same on all ranks; returns nothing if it
-// returns false.
+// text, by `sample` from the last `window` tokens of each; where prompts differ in length, the excess of the longer
+// ones is read rather than sampled. Each text samples from a stream of its own, by its index from `first_stream` on.
+// Calls goes_on(passes done, maximum passes) before each pass, which must return the same on all ranks; returns nothing
+// if it returns false.
 std::optional<std::vector<Continued>> continue_texts(run::Executor& executor, comm::Communicator& all,
                                                      std::span<const std::vector<int32_t>> prompts,
                                                      const Continuation& how,

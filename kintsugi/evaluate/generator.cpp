@@ -25,11 +25,15 @@ Known known_here(const run::Executor& executor) {
   Known k;
   for (const program::StateInfo& s : executor.program().states)
     if (s.kind == program::StateKind::cache) k.capacity = s.whole.shape.size("key_seq");
-  for (const program::Buffer& b : executor.program().buffers)
-    if (b.input == "tokens") {
-      k.batch = b.whole.size("batch");
-      k.chunk = std::max(k.chunk, b.whole.size("seq"));
-    }
+  // The program may have lists of other sizes, as that of training.
+  const program::Program& p = executor.program();
+  for (const program::Call& call : p.list(program::Step::prefill).calls)
+    for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
+      for (const program::BufferId id : i.ins)
+        if (const program::Buffer& b = p.buffer(p.root(id)); b.input == "tokens") {
+          k.batch = b.whole.size("batch");
+          k.chunk = std::max(k.chunk, b.whole.size("seq"));
+        }
   return k;
 }
 
@@ -101,7 +105,7 @@ std::span<const float> Generator::logits() {
 
 std::span<const float> Generator::read(std::span<const int32_t> text) {
   const Text whole = {.ids = {text.begin(), text.end()}};
-  first_ = position_ = 0;
+  restart();
   prefill({&whole, 1}, std::ssize(text));
   return logits();
 }
@@ -131,7 +135,7 @@ void Generator::generate(std::span<const std::vector<int32_t>> prompts, const Sa
     texts.push_back(
         {.ids = {prompt.end() - kept, prompt.end()}, .prompt = static_cast<size_t>(kept), .stream = texts.size()});
   }
-  first_ = position_ = 0;
+  restart();
   while (!std::ranges::all_of(texts, &Text::ended)) {
     size_t read = SIZE_MAX;  // to the end of the shortest
     for (const Text& t : texts)

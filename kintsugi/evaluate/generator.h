@@ -31,6 +31,12 @@ class Generator {
   void generate(std::span<const int32_t> prompt, const SampleOptions& options,
                 const std::function<bool(int32_t)>& next);
 
+  // Reads the first `read` tokens of each text: those after the last call's, or all of them after restart(). The output
+  // "logits" of the list step() then follows the last one.
+  void read_to(std::span<const Text> texts, int64_t read);
+  void restart() { first_ = position_ = 0; }
+  program::Step step() const { return step_; }
+
   // Returns the logits that follow a single text, by prefill alone; the text must fit into the caches. Empty on ranks
   // without the head.
   std::span<const float> read(std::span<const int32_t> text);
@@ -43,7 +49,6 @@ class Generator {
   int64_t position() const { return position_; }
 
  private:
-  void read_to(std::span<const Text> texts, int64_t read);
   void prefill(std::span<const Text> texts, int64_t read);
   void decode(std::span<const Text> texts);
   void run(program::Step step, kernels::Numbers numbers, std::span<const Text> texts, int64_t count, int64_t columns);

@@ -286,6 +286,22 @@ bool samples_answers(const config::Settings& s) {
   return config::method(s.train) == config::Method::grpo;
 }
 
+// Whether ranks may split the tokens of a text, of which generation with caches makes one at a time.
+bool may_split_tokens(const config::Parallel& p) {
+  return p.context > 1 || p.sequence_parallel || !p.rules.empty();
+}
+
+// The graphs of build_generation for sampled answers: a text has at most train.sequence tokens that are read.
+void add_answer_graphs(const config::Settings& s, StateTable& states, Graphs& graphs) {
+  constexpr int64_t kMostAtOnce = 512;
+  const int64_t batch = s.train.micro_batch * config::data_ranks(s.parallel), cache = s.train.sequence,
+                prompt = std::clamp<int64_t>(cache + 1 - s.grpo.length, 1, kMostAtOnce);
+  graphs.prefill = generation_graph(s, states, "prefill",
+                                    {.purpose = Purpose::prefill, .batch = batch, .sequence = prompt, .cache = cache});
+  graphs.decode = generation_graph(s, states, "decode",
+                                   {.purpose = Purpose::decode, .batch = batch, .sequence = 1, .cache = cache});
+}
+
 Graph sample_graph(const config::Settings& s, StateTable& states) {
   return generation_graph(s, states, "sample",
                           {.purpose = Purpose::evaluate,
@@ -366,9 +382,7 @@ Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) 
 }
 
 int64_t sample_window(const config::Settings& s) {
-  const config::Parallel& p = s.parallel;
-  if (config::method(s.train) == config::Method::grpo || p.context > 1 || p.sequence_parallel || !p.rules.empty())
-    return s.train.sequence;
+  if (samples_answers(s) || may_split_tokens(s.parallel)) return s.train.sequence;
   size_t longest = 1;  // in bytes; a token has at least one
   for (const std::string& prompt : s.train.prompts) longest = std::max(longest, prompt.size() + 1);
   return std::min(s.train.sequence, static_cast<int64_t>(longest) + s.train.sample_length);
@@ -416,7 +430,10 @@ Graphs build_training(const config::Settings& s, const Optimizer& optimizer, con
                                      build, operations);
   if (s.train.ema_decay > 0) graphs.evaluate = with_averages(*graphs.evaluate);
   if (config::method(s.train) == config::Method::dpo) graphs.score = margin_graph(s, states, build, operations);
-  if (s.train.sample_every > 0 || samples_answers(s)) graphs.sample = sample_graph(s, states);
+  if (samples_answers(s) && !may_split_tokens(s.parallel))
+    add_answer_graphs(s, states, graphs);
+  else if (s.train.sample_every > 0 || samples_answers(s))
+    graphs.sample = sample_graph(s, states);
   if (!s.evaluate.tasks.empty())
     graphs.tasks =
         scoring_graph(s, states, "tasks", s.train.micro_batch * config::data_ranks(s.parallel), s.train.sequence);
