@@ -136,6 +136,32 @@ TEST(Lora, FrozenWeightsTakeTheirBytesAlone) {
   EXPECT_EQ(bytes, 2 * frozen + (2 + 4 + 4 + 4 + 4) * adapters);
 }
 
+// Frozen matrices stored in bf16 have the loss and the gradients of the same values in the training's dtype.
+TEST(Lora, FrozenMatricesStoredInBf16) {
+  config::Settings s = small_model("llama", "fp64");
+  s.model.dropout = 0;
+  s.lora = {.rank = 3, .alpha = 6, .dropout = 0, .targets = {}};
+  config::Settings narrow = s;
+  narrow.lora.frozen_dtype = "bf16";
+  Machine stored(narrow), whole(s);
+  Numbers weights = stored.states(program::StateKind::weight);
+  int64_t elements = 0;
+  for (const program::StateInfo& info : stored.executor.program().states)
+    if (info.whole.dtype == tensor::DType::bf16) elements += info.whole.shape.elements();
+  EXPECT_EQ(elements, 2 * (2 * 24 * 24 + 2 * 24 * 12 + 3 * 24 * 36));
+  const auto bytes = [](const Machine& m) { return static_cast<double>(m.executor.program().state_bytes); };
+  EXPECT_NEAR(bytes(whole) - bytes(stored), 6.0 * static_cast<double>(elements), 64.0 * 14);  // buckets are aligned
+  for (auto& [name, w] : weights) {
+    if (name.ends_with(models::kLoraB))
+      for (size_t i = 0; i < w.size(); ++i) w[i] = 0.01 * static_cast<double>(i * 37 % 101) - 0.5;
+    put(stored.executor.state(name), w);
+    put(whole.executor.state(name), w);
+  }
+  EXPECT_NEAR(stored.step(0, 0.0), whole.step(0, 0.0), 1e-12);
+  const Numbers gradients = stored.states(program::StateKind::gradient);
+  for (const auto& [name, g] : whole.states(program::StateKind::gradient)) expect_near(gradients.at(name), g, name);
+}
+
 TEST(Lora, RefusesTargetsThatMatchNothing) {
   config::Settings s = lora_model("llama", "fp32");
   s.lora.targets = {"query", "q_proj"};

@@ -87,7 +87,7 @@ void warn_of_idle_keys(Resolved& given) {
   warn_of_idle_optimizer_keys(given);
   for (const std::string_view key : {"data.chat_template", "data.tokenizer", "data.long_conversations"})
     warn_if_idle(given, key, learns_conversations(s.data), "data.train");
-  for (const std::string_view key : {"lora.alpha", "lora.dropout", "lora.targets"})
+  for (const std::string_view key : {"lora.alpha", "lora.dropout", "lora.targets", "lora.frozen_dtype"})
     warn_if_idle(given, key, s.lora.rank > 0, "lora.rank");
   warn_if_idle(given, "dpo.beta", method(s.train) == Method::dpo, "train.method");
   for (const std::string_view key : {"grpo.group", "grpo.length", "grpo.temperature", "grpo.clip", "grpo.reward",

@@ -239,6 +239,9 @@ std::vector<Key> lora_keys() {
           {"targets", Texts{"a list of name patterns, e.g. \"query\""}, fixed, "",
            "linear layers with adapters: names or suffixes; * matches any text; empty: all in the blocks",
            "target_modules lora_target_modules"}),
+      lora<&Lora::frozen_dtype>({"frozen_dtype", OneOf{{"same", "bf16"}}, fixed, "",
+                                 "storage of the frozen matrices of the blocks: same as train.dtype, or bf16",
+                                 "storage frozen_storage"}),
   };
 }
 

@@ -351,6 +351,12 @@ void check_optimizer(const Given& given) {
   if (s.train.ema_decay > 0)
     throw base::UserError("config", "{}{}: averages are computed on the processor; set parallel.device = \"cpu\"",
                           place(given, {"train.ema_decay", "parallel.device"}), given.say("train.ema_decay"));
+  if (s.lora.rank > 0 && s.lora.frozen_dtype != "same")
+    throw base::UserError(
+        "config",
+        "{}{}: products of two dtypes are computed on the processor; set parallel.device = \"cpu\", or "
+        "train.dtype = \"bf16\"",
+        place(given, {"lora.frozen_dtype", "parallel.device"}), given.say("lora.frozen_dtype"));
   if (s.train.optimizer != "adamw" && s.train.optimizer != "sgd")
     throw base::UserError("config",
                           "{}{} is computed on the processor; set parallel.device = \"cpu\", or use \"adamw\" or "

@@ -41,8 +41,17 @@ ValueId Builder::input(std::string_view name) {
 
 ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                         bool bias) {
-  const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true);
   const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
+  const Init init = {Init::Kind::normal, deviation};
+  if (in_block && pass_.lora && stores_narrow(*pass_.lora) && states_.find(name + ".weight") == graph::kNone)
+    states_.add({.name = name + ".weight",
+                 .type = {shape, DType::bf16},
+                 .kind = StateKind::weight,
+                 .layer = graph_.layer,
+                 .decay = true,
+                 .init = init,
+                 .matrix = experts_matrix(shape)});
+  const ValueId w = weight(name + ".weight", shape, init, true);
   if (in_block) {
     int inputs = 0;
     for (const tensor::Dim& d : shape) inputs += graph_.shape(x).has(d.name) ? 1 : 0;

@@ -21,6 +21,9 @@ bool is_adapter(std::string_view weight);
 // that begins after a dot, where * matches any text: "query", "ffn.*", "layer0.*". Without targets, all layers match.
 bool has_adapter(const config::Lora& lora, std::string_view layer);
 
+// Whether the frozen matrices of the blocks' linear layers are stored in bf16, whatever train.dtype.
+bool stores_narrow(const config::Lora& lora);
+
 double lora_scale(const config::Lora& lora);  // alpha / rank
 
 // Throws UserError, with the nearest names, for a target that matches none of the model's layers.
