@@ -18,14 +18,14 @@
 namespace kintsugi::tests::preferences_test {
 namespace {
 
-// "llama dpo", "llama grpo", "llama grpo clip"
+// "llama dpo", "llama grpo", "llama grpo clip", "llama sft": packed conversations
 config::Settings method_model(const std::string& name, const std::string& dtype) {
   config::Settings s = pipeline_model(name.substr(0, name.find(' ')), dtype);
   s.train.global_batch = 16;
   s.train.micro_batch = 4;
-  const bool pairs = name.find("dpo") != name.npos;
-  s.train.method = pairs ? "dpo" : "grpo";
-  s.data.reset_at_document = pairs;
+  const bool pairs = name.find("dpo") != name.npos, conversations = name.find("sft") != name.npos;
+  s.train.method = conversations ? "likelihood" : pairs ? "dpo" : "grpo";
+  s.data.reset_at_document = pairs || conversations;
   s.dpo.beta = 0.3;
   if (name.ends_with("clip")) s.grpo.clip = 0.5;
   if (name.ends_with("lora")) s.lora = {.rank = 3, .alpha = 6, .dropout = 0, .targets = {}};
@@ -51,7 +51,7 @@ std::vector<ModelLayout> layouts_of(std::initializer_list<std::string> models) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MethodLayouts,
-                         testing::ValuesIn(layouts_of({"llama dpo", "llama grpo", "gptneox grpo clip"})),
+                         testing::ValuesIn(layouts_of({"llama sft", "llama dpo", "llama grpo", "gptneox grpo clip"})),
                          [](const auto& info) { return test_name(info.param); });
 
 // With gradients of each weight by finite differences.
