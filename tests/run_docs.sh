@@ -7,7 +7,7 @@
 set -euo pipefail
 kintsugi=$(realpath "$1")
 root=$(realpath "$2")
-pages=(README.md docs/tutorial.md docs/questions.md docs/running-on-clusters.md docs/jobs.md docs/sweep.md docs/prepare.md docs/corpus.md docs/new.md docs/check.md docs/plan.md docs/clusters.md docs/search.md docs/scaling.md docs/bench.md docs/train.md docs/report.md docs/watch.md docs/profile.md docs/scale.md docs/generate.md docs/evaluate.md docs/tasks.md docs/embed.md docs/probe.md docs/serve.md docs/show.md docs/import.md
+pages=(README.md docs/tutorial.md docs/tour.md docs/questions.md docs/running-on-clusters.md docs/jobs.md docs/sweep.md docs/prepare.md docs/corpus.md docs/new.md docs/check.md docs/plan.md docs/clusters.md docs/search.md docs/scaling.md docs/bench.md docs/train.md docs/report.md docs/watch.md docs/profile.md docs/scale.md docs/generate.md docs/evaluate.md docs/tasks.md docs/embed.md docs/probe.md docs/serve.md docs/show.md docs/import.md
   docs/export.md docs/finetune.md docs/chat.md docs/experts.md docs/encoders.md docs/compare.md docs/explain.md docs/completion.md docs/recompute.md docs/robustness.md docs/devices.md docs/offload.md docs/results.md)
 
 work=$(mktemp -d)
