@@ -9,6 +9,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 ln -s "$root/clusters" clusters
 export OMP_NUM_THREADS=1
+mkdir bin
+ln -s "$kintsugi" bin/kintsugi
 
 "$root/examples/write_text.sh" > text.txt
 "$kintsugi" prepare text.txt --tokenizer bpe:512 --output corpus > /dev/null
@@ -50,5 +52,25 @@ small="model.layers=2 model.embed=64 model.heads=4 model.kv_heads=4 model.ffn=12
   data.train=corpus/train train.folder=runs/base parallel.threads=1 > /dev/null 2>&1
 "$kintsugi" export runs/base base > /dev/null
 recipe llama3_8b_lora model.name=base train.init_from=base data.chat_template=none model.context=64 train.sequence=64
+
+# FORGE's pipeline, on papers of three disciplines.
+awk 'BEGIN { split("Physics,Mathematics,Computer Science", disciplines, ",") }
+  { text = text " " $0 }
+  NR % 40 == 0 {
+    printf "{\"discipline\": \"%s\", \"text\": \"We have to show that the sentences of a paper go with one another.%s\"}\n",
+      disciplines[NR / 40 % 3 + 1], text
+    text = ""
+  }' text.txt | head -n 60 > papers.jsonl
+began=$SECONDS
+if ! PATH=$work/bin:$PATH "$root/examples/forge_science.sh" papers.jsonl forge --short > forge.log 2>&1 ||
+  ! grep -q '"validation_loss.mathematics"' forge/run/metrics.jsonl || [[ ! -s forge/report.html ]]; then
+  echo "forge_science: ended early, or no validation loss of a discipline"
+  tail -n 5 forge.log
+  failures=$((failures + 1))
+fi
+if ((SECONDS - began > 20)); then
+  echo "forge_science: took $((SECONDS - began)) s"
+  failures=$((failures + 1))
+fi
 ((failures == 0)) && echo "all recipes train"
 exit $((failures > 0))
