@@ -3,8 +3,8 @@
 
     python3 bench/finetune/addition.py build/app/kintsugi --output addition.svg
 
-First it learns the form of answers, not their values, from conversations with random two-digit answers for some sums and the
-right ones for a few others; then train.method = "grpo" rewards exact sums. Prints the reward of the first and the last steps, and
+First it learns from conversations until it gives some right answers; --right below 1 gives random two-digit answers to a share of
+the sums. Then train.method = "grpo" rewards exact sums. Prints the reward of the first and the last steps, and
 that of the most likely answers to held-out sums.
 """
 import argparse
@@ -50,9 +50,9 @@ def picture(rewards, held_out, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kintsugi")
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--warm-up", type=int, default=300, help="steps of conversations")
-    parser.add_argument("--right", type=float, default=0.5, help="share of right answers among the conversations")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--warm-up", type=int, default=350, help="steps of conversations")
+    parser.add_argument("--right", type=float, default=1.0, help="share of right answers among the conversations")
     parser.add_argument("--output", type=Path, default=Path("addition.svg"))
     options = parser.parse_args()
     kintsugi = str(Path(options.kintsugi).resolve())
@@ -84,7 +84,7 @@ def main():
         (here / "rewards.toml").write_text(
             common + 'train = "prompts.jsonl"\nvalidation = "held_out.jsonl"\n[train]\nmethod = "grpo"\n'
             f'init_from = "chats"\nfolder = "rewards"\nsteps = {options.steps}\nglobal_batch = 256\nmicro_batch = 128\n'
-            'sequence = 8\nlearning_rate = 0.001\nweight_decay = 0.0\nevaluate_every = 20\nevaluate_batches = 1\n'
+            'sequence = 8\nlearning_rate = 0.0005\nwarmup_steps = 20\nweight_decay = 0.0\nevaluate_every = 20\nevaluate_batches = 1\n'
             '[grpo]\ngroup = 8\nlength = 2\nreward = "exact"\n[parallel]\nthreads = 1\n')
         run("train", "chats.toml")
         run("train", "rewards.toml")
