@@ -63,18 +63,13 @@ double weight_of(const UnitCost& u, Place place) {
   return place == Place::last ? u.last_weight : place == Place::first ? u.first_weight : u.weight;
 }
 
-// Blocks of a transformer whose kinds, if there are several, alternate.
-bool has_repeated_layers(const config::Model& model) {
-  return models::reads_tokens(model) && (model.experts == 0 || model.dense_layers == 0);
-}
-
 }  // namespace
 
 Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices)
-    : settings_(settings), cluster_(cluster), devices_(devices), layered_(has_repeated_layers(settings.model)) {
+    : settings_(settings), cluster_(cluster), devices_(devices), repeats_(has_repeated_layers(settings.model)) {
   rate_ = cluster.peak(tensor::dtype_from(settings.train.dtype)) *
           std::max({cluster.products.share, cluster.attention.forward, cluster.attention.backward});
-  if (!layered_) {
+  if (!repeats_) {
     whole_ = whole_model(settings);
     return;
   }
@@ -223,8 +218,9 @@ double Bounds::data_seconds(const Candidate& c, double bytes) {
   return c.data() == 1 ? of_all : std::min(of_all, seconds(c.data(), int64_t{c.tensor()} * c.context()));
 }
 
-// Bytes that a stage sends to the next per micro-batch.
+// The minimum that a stage sends to the next per micro-batch.
 int64_t Bounds::message_bytes(const Candidate& c) const {
+  if (!models::reads_tokens(settings_.model)) return 0;
   const int64_t parts = int64_t{c.context()} * c.tensor(),
                 size = tensor::size_of(tensor::dtype_from(settings_.train.dtype));
   return c.micro_batch * ((settings_.train.sequence + parts - 1) / parts) * settings_.model.embed * size;
@@ -238,23 +234,24 @@ double Bounds::message_seconds(const Candidate& c) const {
       .total();
 }
 
-// Communication of a step, one after another: over the data axis per micro-batch, if ZeRO shards gradients or weights,
-// and to the file.
+// Communication of a step, one after another: over the data axis and to the file.
 double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
   for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe())) all += chunks[g];
-  const bool narrowed = settings_.parallel.wire == "bf16" && settings_.train.gradient_dtype == "fp32";
-  const double sent = narrowed ? 0.5 : 1;
-  double data = 0;
-  if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
+  const auto bytes = [](const std::string& dtype) {
+    return static_cast<double>(tensor::size_of(tensor::dtype_from(dtype)));
+  };
+  const double sent = std::min(1.0, bytes(settings_.parallel.wire) / bytes(settings_.train.gradient_dtype));
+  // Per micro-batch, or once per step: scattered, or also gathered.
+  double data = (c.zero >= 2 ? micro : c.zero == 1 ? 1 : 2) * sent * static_cast<double>(all.gradients);
   if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);
   const double file = micro * all.file_passes() + all.file_step / static_cast<double>(shared_by(c));
   return std::max(data_seconds(c, data), file_seconds(file));
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
-  if (!layered_) return by_arithmetic(c);
+  if (!repeats_) return by_replica(c);  // stages of other layers with other recomputation
   Candidate plain = c;
   plain.recompute = config::Recomputed::nothing;
   plain.offload = {};
@@ -264,7 +261,6 @@ std::optional<Bound> Bounds::by_layers(const Candidate& c) {
 }
 
 std::optional<Bound> Bounds::by_replica(const Candidate& c) {
-  if (!layered_) return by_arithmetic(c);
   Candidate plain = c;
   plain.offload.optimizer = false;
   plain.zero = 0;
@@ -297,7 +293,7 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
   const bool same_cut = c.recompute == like.recompute;  // otherwise stages may have other layers
-  const bool keeps_all = same_cut && !c.offload.activations && !has_experts();
+  const bool keeps_all = same_cut && !c.offload.activations && bounds_activations();
   Bound bound;
   int64_t states_of_all = 0;
   double lead = 0, drain = 0;  // of the previous stages
@@ -338,19 +334,24 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
 }
 
 std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
-  if (!layered_) return by_arithmetic(c);
   Candidate plain = c;
   plain.offload = {};
+  if (!repeats_) plain.zero = 0;
   return by_tasks(c, plain);
 }
 
 std::optional<Bound> Bounds::by_files(const Candidate& c) {
-  return layered_ ? by_tasks(c, c) : by_arithmetic(c);
+  Candidate like = c;
+  if (!repeats_) {
+    like.zero = 0;
+    like.offload.optimizer = false;
+  }
+  return by_tasks(c, like);
 }
 
 // Uses the chunks of another candidate, which take no longer.
 std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like) {
-  const auto found = chunks_of(like);
+  const auto found = chunks_of(like, !repeats_);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
   const int64_t micro = micro_batches(settings_, c);
@@ -415,7 +416,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     const double file = file_seconds(all.file_step / shared);
     bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),
                               spans.back().end + file, transfers(c, chunks, stage)});
-    if (c.offload.activations || has_experts()) most = 0;
+    if (c.offload.activations || !bounds_activations()) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }
   bound.seconds /= faster(c);

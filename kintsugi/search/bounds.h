@@ -1,7 +1,7 @@
 // Lower bounds of step time and of memory per rank, each cheaper than compiling the run.
 //
-// Models whose layers are not copies of a few alternating kinds have only the bound by arithmetic: those of images and
-// tables, and those with experts after leading dense layers.
+// For models whose layers are not copies of a few alternating kinds, all layers are compiled, and communication over
+// the data axis is bounded by its bytes only.
 //
 // A bound omits everything uncertain: contention, kernels slowed down by communication, workspaces, padding of buckets.
 // search_test compiles every candidate of small cases and checks each bound against the result.
@@ -59,8 +59,9 @@ class Bounds {
   std::shared_ptr<const FewLayers> compiled(const Candidate& candidate) const;
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
   double faster(const Candidate& candidate) const;
-  // Whose tokens in slots are live for less time in some layouts: the bounds of memory omit activations.
   bool has_experts() const { return settings_.model.experts > 0; }
+  // Tokens in slots of experts are live for less time in some layouts, as are values of layers that are not repeated.
+  bool bounds_activations() const { return repeats_ && !has_experts(); }
   using Chunks = std::vector<UnitCost>;
   // Null for an invalid layout. `alone`: a replica without data-axis communication, with the samples of all replicas.
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
@@ -80,7 +81,7 @@ class Bounds {
   const config::Settings& settings_;
   const simulate::Cluster& cluster_;
   const int64_t devices_;
-  const bool layered_;            // otherwise all bounds are by arithmetic
+  const bool repeats_;            // has_repeated_layers()
   UnitCost whole_;                // the model on one device, for one sample
   double rate_ = 0;               // maximum FLOP/s of a device
   Once<Replica, FewLayers> few_;  // independent of the size of the data axis

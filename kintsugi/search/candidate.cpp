@@ -71,7 +71,8 @@ void add_layouts(const Settings& s, const Space& space, const AxisSizes& sizes, 
   const int64_t share = s.train.global_batch / axes.data_ranks();
   for (const int64_t samples : micro_batch_sizes(s, share))
     for (const Timing& timing : timings(s, axes.pipe(), share / samples))
-      for (const Recomputed what : {Recomputed::nothing, Recomputed::attention, Recomputed::layers})
+      for (const Recomputed what : {Recomputed::nothing, Recomputed::attention, Recomputed::layers}) {
+        if (what == Recomputed::attention && !models::reads_tokens(s.model)) continue;  // it has none
         for (int32_t zero = 0; zero <= (axes.shards() > 1 ? 3 : 0); ++zero)
           for (size_t o = 0; o < offloads; ++o) {
             Candidate c = axes;
@@ -83,6 +84,7 @@ void add_layouts(const Settings& s, const Space& space, const AxisSizes& sizes, 
             c.offload = all[o];
             list.push_back(c);
           }
+      }
 }
 
 // Images have no sequence.

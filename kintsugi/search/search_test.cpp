@@ -189,30 +189,49 @@ TEST(Search, ProposesTheAxesThatFitTheModel) {
   EXPECT_EQ(names(std::string(kImages)), (Names{"data", "tensor", "space", "pipe"}));
 }
 
-// Images: bounds by arithmetic only, so that each layout that is not slower is compiled.
-TEST(Search, FindsTheFastestLayoutOfImages) {
-  const config::Settings s = settings_from(std::string(kImages));
+// Models whose layers are not repeated: all of them are compiled for a bound.
+TEST(Search, FindsTheFastestLayoutsWhereNoLayerIsRepeated) {
+  const std::pair<std::string, int64_t> cases[] = {
+      {std::string(kImages), 2},
+      {"[model]\nfamily = \"resnet18\"\nimage_channels = 3\nimage_height = 32\nimage_width = 32\noutputs = 10\n"
+       "[train]\nglobal_batch = 4\n",
+       2},
+      {"[model]\nfamily = \"deepseek_v3\"\nlayers = 3\nembed = 32\nheads = 4\nexperts = 4\nexperts_per_token = "
+       "2\nexpert_groups = 2\n"
+       "groups_per_token = 1\ndense_layers = 1\nvocab = 96\n[train]\nsequence = 16\nglobal_batch = 2\n",
+       2}};
   const simulate::Cluster c = cluster();
-  const Space space = {.devices = 2};
-  Bounds bounds(s, c, space.devices);
-  std::vector<double> seconds;
-  bool splits_images = false;
-  for (const Candidate& candidate : candidates(s, space)) {
-    const auto real = try_candidate(s, candidate, c, INT64_MAX);
-    if (!real) continue;
-    const auto files = bounds.by_files(candidate);
-    ASSERT_TRUE(files);
-    EXPECT_LE(files->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate);
-    EXPECT_LE(files->bytes, real->bytes) << in_words(candidate);
-    seconds.push_back(real->time.seconds);
-    splits_images = splits_images || candidate.space() > 1;
+  for (const auto& [text, devices] : cases) {
+    SCOPED_TRACE(text);
+    const config::Settings s = settings_from(text);
+    const Space space = {.devices = devices};
+    Bounds bounds(s, c, space.devices);
+    std::vector<double> seconds;
+    std::set<std::string> axes;
+    double tightest = 0;
+    for (const Candidate& candidate : candidates(s, space)) {
+      const auto real = try_candidate(s, candidate, c, INT64_MAX);
+      if (!real) continue;
+      const Bound arithmetic = bounds.by_arithmetic(candidate);
+      const auto layers = bounds.by_layers(candidate), replica = bounds.by_replica(candidate),
+                 schedule = bounds.by_schedule(candidate), files = bounds.by_files(candidate);
+      ASSERT_TRUE(layers && replica && schedule && files) << in_words(candidate);
+      for (const Bound& b : {arithmetic, *layers, *replica, *schedule, *files}) {
+        EXPECT_LE(b.seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate);
+        EXPECT_LE(b.bytes, real->bytes) << in_words(candidate);
+      }
+      tightest = std::max(tightest, files->seconds / real->time.seconds);
+      seconds.push_back(real->time.seconds);
+      axes.merge(names_of_axes({candidate}));
+    }
+    EXPECT_GT(tightest, 0.8);
+    EXPECT_TRUE(axes.contains(models::reads_tokens(s.model) ? "expert" : "space"));
+    ASSERT_GT(seconds.size(), 10u);
+    std::ranges::sort(seconds);
+    const Found found = search(s, c, {.space = space, .limit = INT64_MAX});
+    ASSERT_EQ(found.best.size(), 10u);
+    for (size_t i = 0; i < found.best.size(); ++i) EXPECT_EQ(found.best[i].time.seconds, seconds[i]) << i;
   }
-  EXPECT_TRUE(splits_images);
-  ASSERT_GT(seconds.size(), 10u);
-  std::ranges::sort(seconds);
-  const Found found = search(s, c, {.space = space, .limit = INT64_MAX});
-  ASSERT_EQ(found.best.size(), 10u);
-  for (size_t i = 0; i < found.best.size(); ++i) EXPECT_EQ(found.best[i].time.seconds, seconds[i]) << i;
 }
 
 // Gradient sums that take about as long as the layers that hide them, with several chunks per stage.

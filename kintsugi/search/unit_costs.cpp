@@ -6,8 +6,10 @@
 #include <set>
 #include <tuple>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/plan/plan.h"
@@ -44,14 +46,17 @@ LayerKind kind_of(const config::Model& model, int64_t layer) {
   return {config::has_window(model, layer), config::has_rotary(model, layer)};
 }
 
+// None if the layers are not repeated.
 std::vector<LayerKind> kinds_of(const config::Model& model) {
   std::vector<LayerKind> kinds;
+  if (!has_repeated_layers(model)) return kinds;
   for (int64_t layer = 0; layer < model.layers; ++layer)
     if (!std::ranges::count(kinds, kind_of(model, layer))) kinds.push_back(kind_of(model, layer));
   return kinds;
 }
 
-// The run on one replica of one stage (two replicas, if the run has several), with a few layers of each kind.
+// The run on one replica of one stage (two replicas, if the run has several), with a few layers of each kind; without
+// kinds, with all layers.
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
   one.sizes.set<&Parallel::pipe>(1);
@@ -60,9 +65,9 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
   one.schedule = plan::schedule_named(c.schedule).split ? c.schedule : "1f1b";
   Settings s = settings_of(settings, one);
   const config::Model& model = settings.model;
-  s.model.layers = kCopiesOfKind * std::ssize(kinds);
-  if (!model.window_layers.empty()) s.model.window_layers.clear();
-  if (!model.rotary_layers.empty()) s.model.rotary_layers.clear();
+  if (!kinds.empty()) s.model.layers = kCopiesOfKind * std::ssize(kinds);
+  if (!kinds.empty()) s.model.window_layers.clear();
+  if (!kinds.empty()) s.model.rotary_layers.clear();
   for (int copy = 0; copy < kCopiesOfKind; ++copy)
     for (const LayerKind& kind : kinds) {
       if (!model.window_layers.empty()) s.model.window_layers.emplace_back(config::kWindowLayers[kind.window ? 1 : 0]);
@@ -83,7 +88,7 @@ mesh::Mesh mesh_of(const Settings& settings, const Candidate& c) {
 // Seconds and bytes per layer; index 0 is the embedding, and the head follows the last layer.
 class Measured {
  public:
-  // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times.
+  // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times; 0: one of each, and no data axis.
   Measured(const Settings& settings, const Program& p, size_t kinds, const Cluster& cluster, double slowest,
            const Candidate& c)
       : p_(p),
@@ -373,11 +378,30 @@ void take_less(UnitCost& a, const UnitCost& b) {
   a.beside_of_one = std::min(a.beside_of_one, b.beside_of_one);
 }
 
+// `measured`: the embedding, each layer and the head.
+UnitCosts of_all_layers(const std::vector<UnitCost>& measured, const std::vector<double>& flops, const Candidate& c) {
+  base::require(c.data() == 1, "search", "layers that are not repeated have no bound of the data axis");
+  base::require(measured.size() == flops.size() + 2, "search", "{} layers, and {} have costs", flops.size(),
+                measured.size());
+  UnitCosts costs = {.units = {measured.begin() + 1, measured.end() - 1}, .flops = flops};
+  costs.kinds.resize(flops.size());
+  if (c.recompute == config::Recomputed::layers)
+    for (UnitCost& u : costs.units) u.alone = u.forward;
+  costs.units.front() += measured.front();
+  costs.units.back() += measured.back();
+  for (UnitCost& u : costs.units) u.update_transfers = 0;  // depends on ZeRO
+  return costs;
+}
+
 }  // namespace
 
 UnitCost& UnitCost::operator+=(const UnitCost& other) {
   for_parts([&](auto part) { this->*part += other.*part; });
   return *this;
+}
+
+bool has_repeated_layers(const config::Model& model) {
+  return models::reads_tokens(model) && (model.experts == 0 || model.dense_layers == 0);
 }
 
 Replica replica_of(const Candidate& c) {
@@ -435,6 +459,7 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
   Measured measured(settings, compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c);
   const std::vector<UnitCost> few = measured.take();
   const std::vector<double>& flops = compiled.flops;
+  if (kinds.empty()) return of_all_layers(few, flops, c);
   // The minimum over the layers of each kind; the first and last of them include the embedding and the head.
   std::vector<UnitCost> of_kind;
   std::vector<double> flops_of_kind;

@@ -1,5 +1,6 @@
-// Cost of a layer per device in a layout, found by compiling the model with very few layers on one replica and one
-// stage: the kernels and the communication within a replica are those of the whole run.
+// Cost of a layer per device in a layout, found by compiling the model with very few layers (with all, if they are not
+// repeated) on one replica and one stage: the kernels and the communication within a replica are those of the whole
+// run.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ struct DataPass {
 struct UnitCosts {
   std::vector<UnitCost> units = {};  // [layer]; the first includes the embedding, the last the head
   std::vector<double> flops = {};    // likewise, as lower::cut_layers balances them
-  std::vector<int> kinds = {};       // [layer]: its kind, among layers that compute different things
+  std::vector<int> kinds = {};       // [layer]: its kind, among those of repeated layers
   std::vector<DataPass> passes = {};
 };
 
@@ -76,7 +77,11 @@ struct Replica {
 };
 Replica replica_of(const Candidate& candidate);
 
-// The compiled run of very few layers, independent of the size of the data axis.
+// Whether the model is blocks of a few kinds, which alternate. Not so: models of images and tables, and models with
+// experts after leading dense layers.
+bool has_repeated_layers(const config::Model& model);
+
+// The compiled run of very few layers (of all, if they are not repeated), independent of the size of the data axis.
 struct FewLayers {
   program::Program program;
   std::vector<double> flops;  // [layer]
@@ -87,8 +92,8 @@ FewLayers few_layers(const config::Settings& settings, const Candidate& candidat
 // FLOPs and states of the model on one device, for one sample; the rest is 0.
 UnitCost whole_model(const config::Settings& settings);
 
-// `devices`: of the run, all of which wait for the slowest. `few`: of a candidate that differs at most in data. Throws
-// UserError if the cluster rejects the layout.
+// `devices`: of the run, all of which wait for the slowest. `few`: of a candidate that differs at most in data. Without
+// repeated layers, data is 1. Throws UserError if the cluster rejects the layout.
 UnitCosts unit_costs(const config::Settings& settings, const FewLayers& few, const Candidate& candidate,
                      const simulate::Cluster& cluster, int64_t devices);
 

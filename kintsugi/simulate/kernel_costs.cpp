@@ -72,8 +72,8 @@ double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
 double KernelCosts::share_of_attention(bool backward) const {
   const Attention& a = cluster_.attention;
   double share = 0;
-  if (software_.attention == "triton") share = backward ? a.triton_backward : a.triton_forward;
-  if (software_.attention == "flash2") share = backward ? a.flash2_backward : a.flash2_forward;
+  if (software_.attention == AttentionKernels::triton) share = backward ? a.triton_backward : a.triton_forward;
+  if (software_.attention == AttentionKernels::flash2) share = backward ? a.flash2_backward : a.flash2_forward;
   if (share > 0) return share;
   return backward ? a.backward : a.forward;
 }

@@ -97,7 +97,7 @@ constexpr Software kPyTorchFsdp = {
     // The fused loss reads the logits and overwrites them with their gradient (6); the two metrics of each training
     // batch, LanguageCrossEntropy and LanguagePerplexity, cast them to fp32 and normalize them (14 each).
     .logit_bytes = 34,
-    .attention = "triton",
+    .attention = AttentionKernels::triton,
     .channels = 24,
     .flat_layers = true,
     .reduce_copies = 2,
@@ -113,7 +113,7 @@ constexpr Software kTorchtitan = {
     .gathers_later = true,
     .joins_activations = false,
     .update_bytes = 16,
-    .attention = "flash2",
+    .attention = AttentionKernels::flash2,
     .channels = 16,
     .flat_layers = true,
     .gather_copies = 2,

@@ -2,10 +2,14 @@
 // of the same run.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 namespace kintsugi::simulate {
+
+// Kernels of attention, whose fractions of the peak are in the cluster's file. fastest: [attention] forward, backward.
+enum class AttentionKernels : uint8_t { fastest, triton, flash2 };
 
 struct Software {
   std::string_view name = {};
@@ -35,12 +39,11 @@ struct Software {
   bool pieces = false;             // matmuls hide gathers and reductions over `tensor`: see Builder::hide
   double sum_units = 0;     // device units occupied by a reduction over `tensor` concurrent with a forward matmul
   double logit_bytes = 52;  // read and written per logit, forward and backward, without a fused loss
-  std::string_view attention =
-      "";                    // its kernels, whose fractions are in the cluster's file: "triton", "flash2"; "": the best
-  double channels = 0;       // multiprocessors occupied by a collective over `data`; 0: node.slowdown
-  bool flat_layers = false;  // a layer's weights form one collective over `data`, as do its gradients
-  double gather_copies = 0;  // bytes moved by kernels around a gather of weights, per byte gathered
-  double reduce_copies = 0;  // the same around a reduce-scatter of gradients
+  AttentionKernels attention = AttentionKernels::fastest;
+  double channels = 0;              // multiprocessors occupied by a collective over `data`; 0: node.slowdown
+  bool flat_layers = false;         // a layer's weights form one collective over `data`, as do its gradients
+  double gather_copies = 0;         // bytes moved by kernels around a gather of weights, per byte gathered
+  double reduce_copies = 0;         // the same around a reduce-scatter of gradients
   bool saves_every_second = false;  // with recompute = "full": keep attention and every second matmul
   double norm_bytes = 0;            // additional bytes per element moved by norms that are chains of kernels
   double norm_grad_bytes = 0;       // the same for their gradients
