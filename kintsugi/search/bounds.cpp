@@ -207,12 +207,13 @@ simulate::GroupShape Bounds::ring_shape(int64_t ranks, int64_t stride) {
 
 // A ring on otherwise idle links, which is optimal. Ranks that have the same part of the model are `tensor` apart,
 // those of the data axis alone also times `context`. Nothing for experts, which fewer ranks share than other weights.
-double Bounds::data_seconds(const Candidate& c, double bytes) {
+double Bounds::data_seconds(const Candidate& c, Collective kind, double bytes) {
   if (c.shards() == 1 || bytes == 0 || c.expert() > 1) return 0;
   const int64_t least = c.data() > 1 ? c.data() : c.shards();
-  const double sent = bytes * static_cast<double>(least - 1) / static_cast<double>(least);
+  const double rounds = kind == Collective::all_reduce ? 2 : 1;
+  const double sent = rounds * bytes * static_cast<double>(least - 1) / static_cast<double>(least);
   const auto seconds = [&](int64_t ranks, int64_t stride) {
-    return simulate::transfer_time(cluster_, ring_shape(ranks, stride), Collective::all_gather, sent).seconds;
+    return simulate::transfer_time(cluster_, ring_shape(ranks, stride), kind, sent).seconds;
   };
   const double of_all = seconds(c.shards(), c.tensor());
   return c.data() == 1 ? of_all : std::min(of_all, seconds(c.data(), int64_t{c.tensor()} * c.context()));
@@ -243,11 +244,12 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
     return static_cast<double>(tensor::size_of(tensor::dtype_from(dtype)));
   };
   const double sent = std::min(1.0, bytes(settings_.parallel.wire) / bytes(settings_.train.gradient_dtype));
-  // Per micro-batch, or once per step: scattered, or also gathered.
-  double data = (c.zero >= 2 ? micro : c.zero == 1 ? 1 : 2) * sent * static_cast<double>(all.gradients);
-  if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);
+  double data = data_seconds(c, c.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter,
+                             (c.zero >= 2 ? micro : 1) * sent * static_cast<double>(all.gradients));
+  if (c.zero >= 3)
+    data += data_seconds(c, Collective::all_gather, micro * static_cast<double>(all.weights + all.read_again));
   const double file = micro * all.file_passes() + all.file_step / static_cast<double>(shared_by(c));
-  return std::max(data_seconds(c, data), file_seconds(file));
+  return std::max(data, file_seconds(file));
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
@@ -411,7 +413,8 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
       if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first overwrites accumulators
       most = std::max(most, carried += unit(t).for_weight - unit(t).carried);
     }
-    const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
+    const double gathered =
+        c.zero == 1 || c.zero == 2 ? data_seconds(c, Collective::all_gather, static_cast<double>(all.weights)) : 0;
     // The update fetches the optimizer states and stores the new ones.
     const double file = file_seconds(all.file_step / shared);
     bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),

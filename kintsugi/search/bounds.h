@@ -69,7 +69,7 @@ class Bounds {
   UnitCost chunk_of(const UnitCosts& costs, size_t first, size_t end) const;
   std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
   simulate::GroupShape ring_shape(int64_t ranks, int64_t stride);
-  double data_seconds(const Candidate& candidate, double bytes);
+  double data_seconds(const Candidate& candidate, program::Collective kind, double bytes);
   std::optional<Bound> by_chunks(const Candidate& candidate, const Candidate& like);
   std::optional<Bound> by_tasks(const Candidate& candidate, const Candidate& like);
   int64_t message_bytes(const Candidate& candidate) const;
