@@ -35,6 +35,7 @@ struct EvaluateOptions {
   int64_t shots = 0;
   bool begin = false, allow_not_finite = false;
   std::vector<std::string> with;  // further members of an ensemble
+  std::vector<std::string> also;  // further models that are evaluated
 };
 
 struct Source {
@@ -279,7 +280,8 @@ void add_evaluate(Command& kintsugi) {
   verb.text("--dump", o->given.dump,
             "With --ids: write loss, logits and gradients to this safetensors file; with --task: write the "
             "log-likelihoods of each document as JSON lines");
-  verb.text("--task", o->task, "An evaluation task, e.g. arc_easy, or a task file (docs/tasks.md)");
+  verb.text("--task", o->task, "An evaluation task or group, e.g. arc_easy or core, or a task file (docs/tasks.md)");
+  verb.texts("--also", o->also, "With --task: a further model, in another column of the table (repeatable)");
   verb.flag("--allow-not-finite", o->allow_not_finite,
             "Print a loss that is NaN or infinity instead of ending with an error");
   verb.flag("--begin", o->begin, "With --task: prepend the tokenizer's first special token (<s>) to each request");
@@ -295,6 +297,7 @@ void add_evaluate(Command& kintsugi) {
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
     if (!o->task.empty())
       return evaluate_tasks({.model = o->model,
+                             .also = o->also,
                              .task = o->task,
                              .data = o->data,
                              .shots_data = o->shots_data,
@@ -306,6 +309,7 @@ void add_evaluate(Command& kintsugi) {
     if (!o->given.dump.empty()) throw base::UserError("evaluate", "--dump needs --ids FILE or --task TASK");
     if (o->shots > 0 || !o->shots_data.empty()) throw base::UserError("evaluate", "--shots needs --task");
     if (o->begin) throw base::UserError("evaluate", "--begin needs --task");
+    if (!o->also.empty()) throw base::UserError("evaluate", "--also needs --task");
     Progress progress("evaluating");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},

@@ -53,9 +53,22 @@ config::Settings settings_now(config::Settings saved, const config::Parallel& la
   return saved;
 }
 
+namespace {
+
+// The first rule that splits the tokens of a text, or the end.
+auto rule_of_tokens(const plan::Plan& plan) {
+  return std::find_if(plan.rules.begin(), plan.rules.end(),
+                      [](const plan::Rule& r) { return r.dim == "seq" || r.dim == "key_seq"; });
+}
+
+}  // namespace
+
+bool keeps_samples_whole(const plan::Plan& plan) {
+  return rule_of_tokens(plan) == plan.rules.end();
+}
+
 void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel) {
-  const auto cuts = [](const plan::Rule& r) { return r.dim == "seq" || r.dim == "key_seq"; };
-  const auto rule = std::find_if(plan.rules.begin(), plan.rules.end(), cuts);
+  const auto rule = rule_of_tokens(plan);
   if (rule == plan.rules.end()) return;
   const auto own = std::find(parallel.rules.begin(), parallel.rules.end(), to_string(*rule));
   const std::string what = own != parallel.rules.end() ? fmt::format("rule \"{}\"", to_string(*rule))

@@ -22,6 +22,8 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
 // training.
 config::Settings settings_now(config::Settings saved, const config::Parallel& layout, const std::string& dtype);
 
+// Whether each token of a sample is on the same ranks.
+bool keeps_samples_whole(const plan::Plan& plan);
 // Throws UserError if the plan splits a sample's tokens, since generation makes one token at a time.
 void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel);
 

@@ -99,13 +99,17 @@ int64_t Slots::best_of(std::span<const int64_t> slots, std::span<const int32_t> 
 
 void Slots::begin(int64_t slot, SlotText text) {
   base::require(!at(slot).active && !text.prompt.empty(), "slots", "slot {} is in use, or its prompt is empty", slot);
+  base::require(text.draws || (text.score_prompt && text.score_from < text.prompt.size()), "slots",
+                "nothing of the prompt is scored, and no token is drawn");
   Slot& s = slots_[static_cast<size_t>(slot)];
-  size_t held = s.first == 0 ? common_beginning(s.cached, text.prompt) : 0;
-  held = text.score_prompt ? 0 : std::min(held, text.prompt.size() - 1);  // the last token produces the logits
+  // The token before the first scored one, or the last, produces logits.
+  const size_t most = (text.score_prompt ? std::max<size_t>(text.score_from, 1) : text.prompt.size()) - 1,
+               held = s.first == 0 ? std::min(common_beginning(s.cached, text.prompt), most) : 0;
   s.cached.resize(held);
   reused_ += static_cast<int64_t>(held);
   s.active = true;
   s.ids = text.prompt;
+  if (!text.draws) s.ids.pop_back();
   s.first = std::ssize(s.ids) > capacity_ ? s.ids.size() - static_cast<size_t>(capacity_) : 0;
   if (s.first > 0) s.cached.clear();
   s.text = std::move(text);
@@ -138,8 +142,11 @@ std::vector<Slots::Part> Slots::choose_parts() {
     }
     const size_t count = std::min(s.pending(), chunk_ - row);
     if (count == 0) continue;
-    parts.push_back(
-        {.slot = i, .row = row, .count = count, .from = s.first + s.cached.size(), .draws = count == s.pending()});
+    parts.push_back({.slot = i,
+                     .row = row,
+                     .count = count,
+                     .from = s.first + s.cached.size(),
+                     .draws = s.text.draws && count == s.pending()});
     row += count;
   }
   return parts;
@@ -171,7 +178,10 @@ std::vector<Slots::Found> Slots::step() {
   const std::vector<Part> parts = choose_parts();
   base::require(!parts.empty(), "slots", "no slot is in use");
   const size_t used = parts.back().row + parts.back().count;
-  const bool scores = std::ranges::any_of(parts, [&](const Part& p) { return at(p.slot).scores(); });
+  const bool scores = std::ranges::any_of(parts, [&](const Part& p) {
+    const Slot& s = at(p.slot);
+    return s.scores(std::max(p.from + 1, s.text.score_from)) && p.from + p.count >= s.text.score_from;
+  });
   const RowsOfList list = scores ? RowsOfList{Step::score, chunk_}
                                  : *std::ranges::find_if(lists_, [&](const auto& l) { return l.rows >= used; });
   const Step step = list.step;
@@ -225,9 +235,8 @@ std::vector<Slots::Found> Slots::find_tokens(Step step, std::span<const Part> pa
       found.push_back({.slot = p.slot, .of_prompt = id >= 0, .token = {.id = id}});
       wanted.push_back({&s, row, id, top});
     };
-    for (size_t i = 0; s.text.score_prompt && i < p.count; ++i)
-      if (p.from + i + 1 < s.text.prompt.size())
-        add(p.row + i, s.text.prompt[p.from + i + 1], std::max<int64_t>(s.text.top, 0));
+    for (size_t i = 0; i < p.count; ++i)
+      if (s.scores(p.from + i + 1)) add(p.row + i, s.text.prompt[p.from + i + 1], std::max<int64_t>(s.text.top, 0));
     if (p.draws) add(step == Step::score ? p.row + p.count - 1 : drawn, -1, s.text.top);
     drawn += p.draws ? 1 : 0;
   }

@@ -21,6 +21,8 @@ struct SlotText {
   uint64_t stream = 0;        // of its random numbers
   int64_t top = -1;           // log-probabilities with this many alternatives; -1: none
   bool score_prompt = false;  // also for the tokens of the prompt
+  size_t score_from = 1;      // with score_prompt: index of the first scored token, at least 1
+  bool draws = true;          // false: only reads the prompt, without its last token; end it after the last score
 };
 
 class Slots {
@@ -39,7 +41,7 @@ class Slots {
   std::optional<int64_t> free_slot(std::span<const int32_t> prompt) const;
   // The same among the given slots, at least one.
   int64_t best_of(std::span<const int64_t> slots, std::span<const int32_t> prompt) const;
-  // Begins a text in a free slot. Reuses the cached prefix of the prompt unless the prompt is scored.
+  // Begins a text in a free slot. Reuses the cached prefix of the prompt before its scored tokens.
   void begin(int64_t slot, SlotText text);
   void end(int64_t slot);
 
@@ -69,7 +71,7 @@ class Slots {
     uint64_t order = 0;           // of the last begin() or end()
 
     size_t pending() const { return ids.size() - first - cached.size(); }
-    bool scores() const { return text.score_prompt && first + cached.size() + 1 < text.prompt.size(); }
+    bool scores(size_t id) const { return text.score_prompt && id >= text.score_from && id < text.prompt.size(); }
   };
   // A list and the rows of its batch.
   struct RowsOfList {

@@ -8,6 +8,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/data/text_stream.h"
+#include "kintsugi/tasks/python_random.h"
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::tasks {
@@ -125,13 +126,15 @@ Document read_document(Kind kind, const Form& form, const Json& record, std::str
     document.words = num_words(counted), document.bytes = std::ssize(counted);
     return document;
   }
-  const std::vector<std::string> contexts = form.contexts.render(record), choices = form.choices.render(record);
+  const std::vector<std::string> contexts = form.contexts.render(record);
+  std::vector<std::string> choices = form.choices.render(record);
   if (choices.empty()) record.fail("there are no choices");
+  if (choices.size() == 1 && contexts.size() > 1) choices.resize(contexts.size(), choices[0]);
   if (contexts.size() != 1 && contexts.size() != choices.size())
     record.fail("there are {} contexts for {} choices", contexts.size(), choices.size());
   for (size_t i = 0; i < choices.size(); ++i) {
     if (choices[i].empty()) record.fail("choice {} is empty", i + 1);
-    document.requests.push_back({.context = contexts[contexts.size() == 1 ? 0 : i],
+    document.requests.push_back({.context = contexts[contexts.size() == 1 ? 0 : i] + form.delimiter,
                                  .continuation = form.before_choice + choices[i],
                                  .characters = num_characters(choices[i])});
   }
@@ -146,20 +149,44 @@ fs::path beside(const fs::path& path, const std::string& suffix) {
   return path.parent_path() / (stem.stem().string() + suffix);
 }
 
+// With its correct continuation.
+std::string as_example(const Document& document) {
+  const Request& right = document.requests[document.gold];
+  return right.context + right.continuation + "\n\n";
+}
+
 }  // namespace
 
 void add_shots(const Task& task, std::span<const Document> examples, int64_t shots, std::vector<Document>& documents) {
   if (task.kind == Kind::text)
     throw base::UserError("tasks", "the task {} has no contexts, before which examples could be put", task.name);
+  if (task.drawn_shots)
+    throw base::UserError("tasks", "the task {} draws its own examples; leave --shots out", task.name);
   if (std::ssize(examples) < shots)
     throw base::UserError("tasks", "there are {} examples; {} are asked for", examples.size(), shots);
   std::string before;
-  for (const Document& example : examples.first(static_cast<size_t>(shots))) {
-    const Request& right = example.requests[example.gold];
-    before += right.context + right.continuation + "\n\n";
-  }
+  for (const Document& example : examples.first(static_cast<size_t>(shots))) before += as_example(example);
   for (Document& document : documents)
     for (Request& request : document.requests) request.context.insert(0, before);
+}
+
+void choose_documents(const Task& task, int64_t most, std::vector<Document>& documents) {
+  constexpr uint32_t kOrder = 1337, kExamples = 1234;
+  if (task.drawn_shots) PythonRandom(kOrder).shuffle(std::span(documents));
+  if (most > 0 && std::ssize(documents) > most) documents.resize(static_cast<size_t>(most));
+  if (!task.drawn_shots) return;
+  const auto shots = static_cast<size_t>(*task.drawn_shots);
+  if (documents.size() <= shots)
+    throw base::UserError("tasks", "the task {} has {} documents, from which no {} examples can be drawn", task.name,
+                          documents.size(), shots);
+  std::vector<std::string> examples;
+  for (const Document& document : documents) examples.push_back(as_example(document));
+  for (size_t i = 0; i < documents.size(); ++i) {
+    std::string before;
+    for (const size_t drawn : PythonRandom(kExamples + static_cast<uint32_t>(i)).sample(documents.size() - 1, shots))
+      before += examples[drawn < i ? drawn : drawn + 1];  // of all others
+    for (Request& request : documents[i].requests) request.context.insert(0, before);
+  }
 }
 
 int64_t num_words(std::string_view text) {

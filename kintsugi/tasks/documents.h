@@ -32,6 +32,11 @@ std::vector<Document> read_documents(const Task& task, const std::filesystem::pa
 // its sampler first_n. Throws UserError if there are fewer, or if the task has no contexts.
 void add_shots(const Task& task, std::span<const Document> examples, int64_t shots, std::vector<Document>& documents);
 
+// Keeps the first `most` documents; 0: all. Those of a task with drawn examples are shuffled before, and each context
+// gets `drawn_shots` other documents with their correct continuations, as in nanochat's evaluation of CORE. Throws
+// UserError if there are too few documents.
+void choose_documents(const Task& task, int64_t most, std::vector<Document>& documents);
+
 // Counts words as Python's `re.split(r"\s+", text)` does.
 int64_t num_words(std::string_view text);
 // Counts characters of valid UTF-8.

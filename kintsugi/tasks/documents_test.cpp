@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/data/text_stream.h"
+#include "kintsugi/tasks/group.h"
 #include "tests/paths.h"
 
 namespace kintsugi::tasks::documents_test {
@@ -54,7 +56,7 @@ std::string error_of(const Task& task, const fs::path& path, const fs::path& fol
 
 TEST(Tasks, EachFileOfTheProgramIsATaskOfThatName) {
   EXPECT_GE(task_names().size(), 10u);
-  for (const std::string& name : task_names()) EXPECT_EQ(load_task(name).name, name);
+  for (const std::string& name : task_names()) EXPECT_EQ(load_group(name).name, name);
 }
 
 TEST(Tasks, RequestsOfEachPublishedForm) {
@@ -169,6 +171,55 @@ TEST(Tasks, DataInAnotherFormIsAnErrorThatNamesItsPlace) {
   fs::create_directory(folder.path / "empty");
   EXPECT_EQ(error_of(piqa, folder.path / "empty", folder.path),
             "[tasks] the folder \"empty\" holds none of valid.jsonl; name the file of the task piqa");
+}
+
+TEST(Tasks, CoreReadsTheFilesOfLlmFoundry) {
+  const Folder folder;
+  const Group core = load_group("core");
+  ASSERT_EQ(core.tasks.size(), 22u);
+  EXPECT_FALSE(core.single);
+  EXPECT_TRUE(load_group("piqa").single);
+  const auto first = [&](const std::string& name, std::string_view content) {
+    const Task& task = *std::ranges::find(core.tasks, name, &Task::name);
+    fs::create_directories((folder.path / task.files[0]).parent_path());
+    folder.write(task.files[0], content);
+    return text_of(read_documents(task, folder.path)[0]);
+  };
+  EXPECT_EQ(first("boolq", R"({"query": "Is it?", "choices": ["no", "yes"], "gold": 1})"),
+            "\n[Is it?\nAnswer: ][no]\n[Is it?\nAnswer: ][yes]\n1");
+  EXPECT_EQ(first("winograd", R"({"context_options": ["The cup", "The bag"], "continuation": "is big.", "gold": 0})"),
+            "\n[The cup ][is big.]\n[The bag ][is big.]\n0");
+  EXPECT_EQ(first("jeopardy", R"({"context": "RIVERS: the longest ", "continuation": "Nile"})"),
+            "\n[RIVERS: the longest\nAnswer: ][Nile]\n0");
+  const Task& boolq = *std::ranges::find(core.tasks, "boolq", &Task::name);
+  EXPECT_EQ(boolq.drawn_shots, 10);
+  EXPECT_EQ(boolq.chance, 0.62);
+  EXPECT_EQ(boolq.metrics, (std::vector<Metric>{Metric::token_accuracy, Metric::centered_accuracy}));
+  EXPECT_EQ(error_of(core.tasks[2], folder.path, folder.path),
+            "[tasks] the folder \"" + folder.path.string() +
+                "\" holds none of world_knowledge/bigbench_qa_wikidata.jsonl; name the file of the task "
+                "bigbench_qa_wikidata");
+}
+
+TEST(Tasks, AFileThatIsNoGroup) {
+  const auto error = [](std::string_view content) -> std::string {
+    try {
+      parse_group(content, "g.json");
+      return "";
+    } catch (const base::UserError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(error(R"({"name": "g", "tasks": []})"),
+            "[tasks] \"g.json\":1: \"tasks\" is a list; it should be a list of tasks");
+  EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "piqa", "shot": 1}]})"),
+            "[tasks] \"g.json\":1: unknown member \"shot\"; did you mean \"shots\"?");
+  EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "piqa"}, {"like": "piqa", "file": "b.jsonl"}]})"),
+            "[tasks] \"g.json\":1: there is another \"piqa\"");
+  EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "piqa", "chance": 1}]})"),
+            "[tasks] \"g.json\":1: \"chance\" is 1; it should be a number from 0 to below 1");
+  EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "wikitext", "chance": 0}]})"),
+            "[tasks] \"g.json\":1: texts have no accuracy");
 }
 
 TEST(Tasks, AFileThatIsNoTask) {

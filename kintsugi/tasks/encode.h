@@ -28,8 +28,9 @@ struct EncodeOptions {
 // the tokens of the context alone. An empty context becomes the tokenizer's first special token, or its end-of-text
 // token. Truncates at the beginning what exceeds the model's context. Returns one for each request of each document, in
 // order. Throws UserError, naming the document, for a request that cannot be scored. Cuts a whole text into windows of
-// the model's context, each of which predicts all tokens except those of the previous window.
-std::vector<EncodedRequest> encode_requests(Kind kind, const text::Tokenizer& tokenizer,
+// the model's context, each of which predicts all tokens except those of the previous window. A task that scores by
+// common tokens compares the requests of a document; at least the last token of each is scored.
+std::vector<EncodedRequest> encode_requests(const Task& task, const text::Tokenizer& tokenizer,
                                             std::span<const Document> documents, const EncodeOptions& options);
 
 // Combines the scores of encoded requests to one per request: sums windows.

@@ -43,6 +43,12 @@ double value_of(Metric metric, const Task& task, const Document& document, const
       return result.choice == document.gold ? 1 : 0;
     case Metric::normalized_accuracy:
       return result.normalized_choice == document.gold ? 1 : 0;
+    case Metric::token_accuracy:
+      return result.token_choice == document.gold ? 1 : 0;
+    case Metric::centered_accuracy: {
+      const double chance = task.chance.value_or(0);
+      return (value_of(task.metrics[0], task, document, result) - chance) / (1 - chance);
+    }
     case Metric::perplexity:
     case Metric::word_perplexity:
     case Metric::byte_perplexity:
@@ -107,6 +113,9 @@ TaskResult evaluate_scores(const Task& task, std::span<const Document> documents
     one.normalized_choice = argmax(count, [&](size_t i) {
       return one.scores[i].log_likelihood / static_cast<double>(document.requests[i].characters);
     });
+    one.token_choice = argmax(count, [&](size_t i) {
+      return one.scores[i].log_likelihood / static_cast<double>(std::max<int64_t>(1, one.scores[i].count));
+    });
     result.documents.push_back(std::move(one));
   }
   for (const Metric metric : task.metrics)
@@ -114,7 +123,21 @@ TaskResult evaluate_scores(const Task& task, std::span<const Document> documents
   return result;
 }
 
-std::string describe_documents(std::span<const Document> documents, const TaskResult& result) {
+std::optional<MetricValue> mean_of_group(std::span<const TaskResult> results) {
+  MetricValue mean = {.metric = Metric::centered_accuracy};
+  double squares = 0;
+  for (const TaskResult& result : results) {
+    const auto centered = std::ranges::find(result.metrics, Metric::centered_accuracy, &MetricValue::metric);
+    if (centered == result.metrics.end()) return std::nullopt;
+    mean.value += centered->value / static_cast<double>(results.size());
+    squares += std::pow(centered->standard_error.value_or(NAN), 2);
+  }
+  if (results.empty()) return std::nullopt;
+  if (std::isfinite(squares)) mean.standard_error = std::sqrt(squares) / static_cast<double>(results.size());
+  return mean;
+}
+
+std::string describe_documents(std::span<const Document> documents, const TaskResult& result, std::string_view task) {
   std::string text;
   for (size_t i = 0; i < documents.size(); ++i) {
     const DocumentResult& one = result.documents[i];
@@ -125,6 +148,7 @@ std::string describe_documents(std::span<const Document> documents, const TaskRe
       });
     };
     out.object([&] {
+      if (!task.empty()) out.key("task").value(task);
       out.key("document").value(i);
       if (!documents[i].id.empty()) out.key("id").value(documents[i].id);
       out.key("label").value(documents[i].gold);

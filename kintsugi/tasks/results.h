@@ -15,6 +15,7 @@ struct DocumentResult {
   std::vector<evaluate::Score> scores;  // of its requests
   size_t choice = 0;                    // the most likely; the first in a tie
   size_t normalized_choice = 0;         // the most likely by log-likelihood per character
+  size_t token_choice = 0;              // the most likely by log-likelihood per scored token
 };
 
 struct MetricValue {
@@ -34,7 +35,12 @@ struct TaskResult {
 TaskResult evaluate_scores(const Task& task, std::span<const Document> documents,
                            std::span<const evaluate::Score> scores);
 
-// JSON lines, one per document: its id, the log-likelihood of each request, and the choice.
-std::string describe_documents(std::span<const Document> documents, const TaskResult& result);
+// The mean of the centered accuracies of a group's tasks; nothing if one has none.
+std::optional<MetricValue> mean_of_group(std::span<const TaskResult> results);
+
+// JSON lines, one per document: the task of a group ("" without), its id, the log-likelihood of each request, and the
+// choice.
+std::string describe_documents(std::span<const Document> documents, const TaskResult& result,
+                               std::string_view task = "");
 
 }  // namespace kintsugi::tasks

@@ -6,6 +6,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/tasks/encode.h"
+#include "kintsugi/tasks/python_random.h"
 
 namespace kintsugi::tasks::results_test {
 namespace {
@@ -34,6 +35,33 @@ TEST(TaskResults, AccuraciesAndTheirErrors) {
   EXPECT_EQ(describe_documents(std::span(documents).first(1), result),
             "{\"document\":0,\"label\":0,\"choice\":0,\"normalized_choice\":1,\"log_likelihoods\":[-2.0,-4.0],"
             "\"tokens\":[1,1],\"greedy\":[false,false]}\n");
+}
+
+TEST(TaskResults, AGroupIsTheMeanOfCenteredAccuracies) {
+  Task task = {.name = "t",
+               .metrics = {Metric::token_accuracy, Metric::centered_accuracy},
+               .files = {},
+               .forms = {},
+               .chance = 0.5};
+  const std::vector<Document> documents = {document({1, 1}, 1), document({1, 1}, 1)};
+  const std::vector<Score> scores = {{-4, 2, false}, {-5, 5, false}, {-3, 3, false}, {-2, 2, false}};
+  const TaskResult first = evaluate_scores(task, documents, scores);  // -2 < -1 per token; a tie
+  EXPECT_EQ(first.documents[0].choice, 0u);
+  EXPECT_EQ(first.documents[0].token_choice, 1u);
+  EXPECT_EQ(first.metrics[0].value, 0.5);
+  EXPECT_EQ(first.metrics[1].value, 0);
+  EXPECT_DOUBLE_EQ(*first.metrics[1].standard_error, 2 * *first.metrics[0].standard_error);
+  task.chance = 0;
+  const TaskResult second = evaluate_scores(task, documents, scores);
+  const std::vector<TaskResult> both = {first, second};
+  const auto mean = mean_of_group(both);
+  ASSERT_TRUE(mean);
+  EXPECT_EQ(mean->value, 0.25);
+  EXPECT_DOUBLE_EQ(*mean->standard_error, std::sqrt(1 + 0.25) / 2);
+  task.metrics.pop_back();
+  const std::vector<TaskResult> without = {first, evaluate_scores(task, documents, scores)};
+  EXPECT_FALSE(mean_of_group(without));
+  EXPECT_EQ(describe_documents(documents, first, "t").find("{\"task\":\"t\",\"document\":0,"), 0u);
 }
 
 TEST(TaskResults, ContinuationsArePredictedOrNot) {
@@ -68,7 +96,8 @@ class Pairs : public text::Tokenizer {
 
 EncodedRequest encode(const std::string& context, const std::string& continuation, int64_t most = 100) {
   const Document d = {.id = "", .requests = {{.context = context, .continuation = continuation}}};
-  return encode_requests(Kind::choices, Pairs(), std::span(&d, 1), {.context = most, .vocab = 258})[0];
+  const Task task = {.name = "t", .metrics = {}, .files = {}, .forms = {}};
+  return encode_requests(task, Pairs(), std::span(&d, 1), {.context = most, .vocab = 258})[0];
 }
 
 TEST(EncodeRequests, TogetherAndCut) {
@@ -89,10 +118,38 @@ TEST(EncodeRequests, TogetherAndCut) {
   EXPECT_FALSE(encode("012", " y", 4).cut);
 }
 
+TEST(EncodeRequests, ScoresWhatTheRequestsOfADocumentShareOrNot) {
+  Task task = {
+      .name = "t", .metrics = {}, .files = {}, .forms = {}, .scored = Scored::after_common_prefix, .begin = true};
+  Document d = {.id = "",
+                .requests = {{.context = "x ", .continuation = "yes"},
+                             {.context = "x ", .continuation = "yellow"},
+                             {.context = "x ", .continuation = "ye"}}};
+  const EncodeOptions options = {.context = 100, .vocab = 258};
+  const auto choices = encode_requests(task, Pairs(), std::span(&d, 1), options);
+  EXPECT_EQ(choices[0].ids, (std::vector<int32_t>{257, 'x', ' ', 'y', 'e', 's'}));
+  EXPECT_EQ(choices[0].scored, 1);
+  EXPECT_EQ(choices[1].scored, 4);
+  EXPECT_EQ(choices[2].scored, 1);  // it is the beginning of the others
+  task.scored = Scored::common_suffix;
+  d.requests = {{.context = "The cup ", .continuation = "is big"}, {.context = "A bag ", .continuation = "is big"}};
+  const auto options_before = encode_requests(task, Pairs(), std::span(&d, 1), options);
+  EXPECT_EQ(options_before[0].scored, 7);
+  EXPECT_EQ(options_before[1].scored, 7);
+  d.requests.resize(1);
+  EXPECT_EQ(encode_requests(task, Pairs(), std::span(&d, 1), options)[0].scored, 14);  // all but the first token
+  // A context that ends with white space: the model predicts it.
+  task.scored = Scored::continuation;
+  const auto apart = encode_requests(task, Pairs(), std::span(&d, 1), options);
+  EXPECT_EQ(apart[0].ids[0], 257);
+  EXPECT_EQ(apart[0].scored, 7);
+}
+
 // Windows of the model's context: each token is predicted once, from as many previous ones as fit.
 TEST(EncodeRequests, TextsAreCutIntoWindows) {
   Document d = {.id = "", .requests = {{.context = "", .continuation = "0123456"}}};
-  const auto windows = encode_requests(Kind::text, Pairs(), std::span(&d, 1), {.context = 3, .vocab = 258});
+  const Task task = {.name = "t", .kind = Kind::text, .metrics = {}, .files = {}, .forms = {}};
+  const auto windows = encode_requests(task, Pairs(), std::span(&d, 1), {.context = 3, .vocab = 258});
   ASSERT_EQ(windows.size(), 3u);
   EXPECT_EQ(windows[0].ids, (std::vector<int32_t>{257, '0', '1', '2'}));
   EXPECT_EQ(windows[1].ids, (std::vector<int32_t>{'2', '3', '4', '5'}));
@@ -100,7 +157,7 @@ TEST(EncodeRequests, TextsAreCutIntoWindows) {
   EXPECT_EQ(windows[0].scored, 3);
   EXPECT_EQ(windows[1].scored, 3);
   EXPECT_EQ(windows[2].scored, 1);
-  EXPECT_EQ(encode_requests(Kind::text, Pairs(), std::span(&d, 1), {.context = 7, .vocab = 258}).size(), 1u);
+  EXPECT_EQ(encode_requests(task, Pairs(), std::span(&d, 1), {.context = 7, .vocab = 258}).size(), 1u);
   const std::vector<Score> scores =
       scores_of_requests(windows, std::vector<Score>{{-1, 3, true}, {-2, 3, false}, {-4, 1, true}});
   ASSERT_EQ(scores.size(), 1u);
@@ -136,6 +193,36 @@ TEST(TaskDocuments, ExamplesStandBeforeEachContext) {
     EXPECT_EQ(request.continuation, " x");
   }
   EXPECT_THROW(add_shots(task, examples, 4, documents), base::UserError);
+}
+
+// Python 3.11: random.Random(seed).shuffle(list(range(10))) and .sample(range(count), size).
+TEST(TaskDocuments, RandomNumbersAreThoseOfPython) {
+  std::vector<int> list = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  PythonRandom(1337).shuffle(std::span(list));
+  EXPECT_EQ(list, (std::vector<int>{0, 3, 7, 2, 1, 6, 4, 5, 8, 9}));
+  EXPECT_EQ(PythonRandom(1234).sample(30, 10), (std::vector<size_t>{24, 14, 3, 0, 2, 18, 1, 21, 25, 27}));
+  EXPECT_EQ(PythonRandom(1234).sample(2000, 10),
+            (std::vector<size_t>{1979, 1593, 902, 239, 15, 185, 1865, 1930, 1923, 1652}));
+  EXPECT_EQ(PythonRandom(1240).sample(22, 3), (std::vector<size_t>{20, 14, 11}));
+}
+
+TEST(TaskDocuments, ExamplesAreDrawnForEachDocument) {
+  Task task = {.name = "t", .metrics = {}, .files = {}, .forms = {}};
+  std::vector<Document> documents;
+  for (const char c : std::string("abcdef"))
+    documents.push_back({.id = "", .requests = {{.context = std::string(1, c), .continuation = "?"}}});
+  std::vector<Document> some = documents;
+  choose_documents(task, 2, some);
+  EXPECT_EQ(some.size(), 2u);
+  EXPECT_EQ(some[0].requests[0].context, "a");
+  task.drawn_shots = 2;
+  choose_documents(task, 0, documents);
+  std::string contexts;
+  for (const Document& d : documents) contexts += d.requests[0].context + "|";
+  EXPECT_EQ(contexts, "f?\n\na?\n\nb|f?\n\ne?\n\na|e?\n\nf?\n\nd|a?\n\nf?\n\nc|b?\n\nc?\n\nf|b?\n\nd?\n\ne|");
+  EXPECT_THROW(add_shots(task, documents, 1, documents), base::UserError);
+  task.drawn_shots = 6;
+  EXPECT_THROW(choose_documents(task, 0, documents), base::UserError);
 }
 
 TEST(TaskDocuments, WordsAreThoseOfPython) {

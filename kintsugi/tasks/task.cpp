@@ -17,8 +17,10 @@ struct MetricName {
   Metric metric;
   std::string_view name;
 };
-constexpr std::array<MetricName, 6> kMetricNames = {{{Metric::accuracy, "acc"},
+constexpr std::array<MetricName, 8> kMetricNames = {{{Metric::accuracy, "acc"},
                                                      {Metric::normalized_accuracy, "acc_norm"},
+                                                     {Metric::token_accuracy, "acc_token"},
+                                                     {Metric::centered_accuracy, "centered"},
                                                      {Metric::perplexity, "perplexity"},
                                                      {Metric::word_perplexity, "word_perplexity"},
                                                      {Metric::byte_perplexity, "byte_perplexity"},
@@ -27,8 +29,10 @@ constexpr std::array<MetricName, 6> kMetricNames = {{{Metric::accuracy, "acc"},
 bool measures(Metric metric, Kind kind) {
   switch (metric) {
     case Metric::accuracy:
+    case Metric::centered_accuracy:
       return kind != Kind::text;
     case Metric::normalized_accuracy:
+    case Metric::token_accuracy:
       return kind == Kind::choices;
     case Metric::perplexity:
       return kind == Kind::continuation;
@@ -82,8 +86,8 @@ Label read_label(const Json& source) {
 
 Form read_form(const Json& source, Kind kind) {
   Form form;
-  require_members(source,
-                  {"needs", "id", "context", "choices", "continuation", "text", "counted", "before_choice", "label"});
+  require_members(source, {"needs", "id", "context", "choices", "continuation", "text", "counted", "delimiter",
+                           "before_choice", "label"});
   for (const Json& path : source.at("needs").list()) form.needs.emplace_back(path.text());
   if (const auto id = source.find("id")) form.id = id->text();
   if (kind == Kind::text) {
@@ -96,6 +100,7 @@ Form read_form(const Json& source, Kind kind) {
     return form;
   }
   form.contexts = read_texts(source.at("context"));
+  if (const auto delimiter = source.find("delimiter")) form.delimiter = delimiter->text();
   if (const auto between = source.find("before_choice")) form.before_choice = between->text();
   if (kind == Kind::choices) {
     form.choices = read_texts(source.at("choices"));
@@ -113,6 +118,13 @@ Kind read_kind(const Json& source) {
   if (source.text() == "continuation") return Kind::continuation;
   if (source.text() == "text") return Kind::text;
   source.refuse("\"choices\", \"continuation\" or \"text\"");
+}
+
+Scored read_scored(const Json& source, Kind kind) {
+  if (source.text() == "continuation") return Scored::continuation;
+  if (kind == Kind::choices && source.text() == "after_common_prefix") return Scored::after_common_prefix;
+  if (kind == Kind::choices && source.text() == "common_suffix") return Scored::common_suffix;
+  source.refuse("\"continuation\", or, of choices, \"after_common_prefix\" or \"common_suffix\"");
 }
 
 Metric read_metric(const Json& source, Kind kind) {
@@ -154,7 +166,8 @@ std::vector<std::string> task_names() {
 
 Task parse_task(std::string_view content, std::string_view name) {
   const Json source = Json::parse("tasks", name, content);
-  require_members(source, {"name", "source", "kind", "metrics", "files", "forms"});
+  require_members(source,
+                  {"name", "source", "kind", "metrics", "files", "forms", "scored", "begin", "shots", "chance"});
   Task task;
   task.name = source.at("name").text();
   task.kind = read_kind(source.at("kind"));
@@ -164,15 +177,39 @@ Task parse_task(std::string_view content, std::string_view name) {
     for (const Json& file : files->list()) task.files.emplace_back(file.text());
   for (const Json& form : source.at("forms").list()) task.forms.push_back(read_form(form, task.kind));
   if (task.forms.empty()) source.at("forms").refuse("a list of forms");
+  if (const auto scored = source.find("scored")) task.scored = read_scored(*scored, task.kind);
+  if (const auto begin = source.find("begin")) task.begin = begin->boolean();
+  read_shots_and_chance(source, task);
+  if (std::ranges::count(task.metrics, Metric::centered_accuracy) > 0 &&
+      (!task.chance || task.metrics[0] == Metric::centered_accuracy))
+    source.at("metrics").fail("the metric \"centered\" needs \"chance\", and follows the metric that it centers");
   return task;
 }
 
+void read_shots_and_chance(const Json& source, Task& task) {
+  constexpr int64_t kMostShots = 1000;
+  if (const auto shots = source.find("shots")) {
+    if (task.kind == Kind::text) shots->fail("texts have no examples");
+    task.drawn_shots = shots->whole(0, kMostShots);
+  }
+  if (const auto chance = source.find("chance")) {
+    task.chance = chance->number();
+    if (*task.chance < 0 || *task.chance >= 1) chance->refuse("a number from 0 to below 1");
+  }
+}
+
 Task load_task(const std::string& name_or_path) {
+  const TaskFile file = read_task_file(name_or_path);
+  return parse_task(file.content, file.name);
+}
+
+TaskFile read_task_file(const std::string& name_or_path) {
   for (const BuiltinTask& task : builtin_tasks())
-    if (task.name == name_or_path) return parse_task(task.content, fmt::format("tasks/{}.json", task.name));
+    if (task.name == name_or_path)
+      return {.name = fmt::format("tasks/{}.json", task.name), .content = std::string(task.content)};
   if (name_or_path.ends_with(".json")) {
     constexpr base::MostBytes kMost = {1 << 20, "a task"};
-    return parse_task(base::read_file(name_or_path, kMost), name_or_path);
+    return {.name = name_or_path, .content = base::read_file(name_or_path, kMost)};
   }
   std::string known;
   const std::vector<std::string> names = task_names();

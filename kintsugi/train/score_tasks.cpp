@@ -12,6 +12,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/scorer.h"
 #include "kintsugi/tasks/encode.h"
+#include "kintsugi/tasks/group.h"
 #include "kintsugi/tasks/results.h"
 #include "kintsugi/text/declared_tokens.h"
 #include "kintsugi/text/tokenizer.h"
@@ -28,14 +29,15 @@ std::unique_ptr<text::Tokenizer> tokenizer_of(const config::Settings& s, const s
                                    config::begins_samples(s) ? s.data.first_token : -1);
 }
 
-std::filesystem::path data_of_task(const config::Evaluate& e, const tasks::Task& task) {
-  const std::filesystem::path folder = e.tasks_folder, own = folder / task.name;
+std::filesystem::path data_of_task(const config::Evaluate& e, const std::string& name) {
+  const std::filesystem::path folder = e.tasks_folder, own = folder / name;
   return std::filesystem::is_directory(own) ? own : folder;
 }
 
 }  // namespace
 
 struct OpenTasks::One {
+  std::string group;  // "": none
   tasks::Task task;
   std::vector<tasks::Document> documents;
   std::vector<tasks::EncodedRequest> requests;
@@ -44,15 +46,17 @@ struct OpenTasks::One {
 OpenTasks::OpenTasks(const config::Settings& s, const std::string& tokenizer_json) : sequence_(s.train.sequence) {
   const auto tokenizer = tokenizer_of(s, tokenizer_json);
   for (const std::string& name : s.evaluate.tasks) {
-    One one = {.task = tasks::load_task(name), .documents = {}, .requests = {}};
-    if (std::ranges::any_of(tasks_, [&](const One& other) { return other.task.name == one.task.name; }))
-      throw base::UserError("train", "evaluate.tasks names the task {} twice", one.task.name);
-    one.documents = tasks::read_documents(one.task, data_of_task(s.evaluate, one.task));
-    if (const int64_t most = s.evaluate.tasks_documents; most > 0 && std::ssize(one.documents) > most)
-      one.documents.resize(static_cast<size_t>(most));
-    one.requests = tasks::encode_requests(one.task.kind, *tokenizer, one.documents,
-                                          {.context = sequence_, .vocab = s.model.vocab, .begin = false});
-    tasks_.push_back(std::move(one));
+    const tasks::Group group = tasks::load_group(name);
+    for (const tasks::Task& task : group.tasks) {
+      if (std::ranges::any_of(tasks_, [&](const One& other) { return other.task.name == task.name; }))
+        throw base::UserError("train", "evaluate.tasks names the task {} twice", task.name);
+      One one = {.group = group.single ? "" : group.name, .task = task, .documents = {}, .requests = {}};
+      one.documents = tasks::read_documents(one.task, data_of_task(s.evaluate, group.name));
+      tasks::choose_documents(one.task, s.evaluate.tasks_documents, one.documents);
+      one.requests = tasks::encode_requests(one.task, *tokenizer, one.documents,
+                                            {.context = sequence_, .vocab = s.model.vocab, .begin = false});
+      tasks_.push_back(std::move(one));
+    }
   }
 }
 
@@ -91,7 +95,9 @@ std::optional<std::vector<TaskScore>> OpenTasks::score(Rank& rank,
   const int64_t all = num_requests();
   int64_t before = 0;
   std::vector<TaskScore> result;
-  for (const One& one : tasks_) {
+  std::vector<tasks::TaskResult> of_group;
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    const One& one = tasks_[t];
     std::vector<evaluate::Score> scores;
     while (scores.size() < one.requests.size()) {
       const auto done = static_cast<int64_t>(scores.size());
@@ -102,9 +108,14 @@ std::optional<std::vector<TaskScore>> OpenTasks::score(Rank& rank,
       for (const evaluate::Score& score : scorer.score(texts)) scores.push_back(score);
     }
     before += std::ssize(one.requests);
-    for (const tasks::MetricValue& m :
-         tasks::evaluate_scores(one.task, one.documents, tasks::scores_of_requests(one.requests, scores)).metrics)
+    of_group.push_back(
+        tasks::evaluate_scores(one.task, one.documents, tasks::scores_of_requests(one.requests, scores)));
+    for (const tasks::MetricValue& m : of_group.back().metrics)
       result.push_back({one.task.name, std::string(tasks::name_of(m.metric)), m.value, m.standard_error});
+    if (t + 1 < tasks_.size() && !one.group.empty() && tasks_[t + 1].group == one.group) continue;
+    if (const auto mean = one.group.empty() ? std::nullopt : tasks::mean_of_group(of_group))
+      result.push_back({one.group, std::string(tasks::name_of(mean->metric)), mean->value, mean->standard_error});
+    of_group.clear();
   }
   return result;
 }

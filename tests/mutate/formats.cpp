@@ -36,6 +36,7 @@
 #include "kintsugi/report/watch_frame.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/tasks/documents.h"
+#include "kintsugi/tasks/group.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
 #include "kintsugi/text/tokenizer.h"
@@ -403,7 +404,8 @@ void make_task(int sample) {
 }
 
 void read_task() {
-  tasks::read_documents(tasks::parse_task(base::read_file("task.json"), "task.json"), "questions.jsonl");
+  for (const tasks::Task& task : tasks::parse_group(base::read_file("task.json"), "task.json").tasks)
+    tasks::read_documents(task, "questions.jsonl");
 }
 
 void read_best() {
