@@ -135,6 +135,7 @@ Sampling parse_sampling(const Json& body, const ApiLimits& limits) {
 
 std::variant<std::string, Ids> parse_prompt(const Json& value) {
   if (value.is_text()) return std::string(value.text());
+  if (!value.is_list()) value.refuse("a text, or a list of texts, of token ids, or of lists of token ids");
   return parse_ids(value, "prompt");
 }
 
@@ -174,7 +175,7 @@ CompletionRequest parse_completion(std::string_view text, const ApiLimits& limit
   with(body, "logprobs", [&](const Json& v) { s.top = v.whole(0, limits.top); });
   with(body, "prompt", [&](const Json& v) {
     // A text, a list of texts, a list of ids, or a list of lists of ids.
-    if (v.is_text() || (!v.list().empty() && v.list()[0].is_number())) {
+    if (!v.is_list() || (!v.list().empty() && v.list()[0].is_number())) {
       request.prompts.push_back(parse_prompt(v));
     } else {
       for (const Json& one : v.list()) request.prompts.push_back(parse_prompt(one));
