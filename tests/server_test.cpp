@@ -304,7 +304,11 @@ TEST_F(Serve, ErrorsHaveTheFormOfTheApi) {
   for (const Wrong& w : std::vector<Wrong>{
            {{{"model", "other"}, {"prompt", "a"}}, 404, "model", "there is no model \"other\"; \"run\" is served"},
            {{{"model", "run"}}, 400, "prompt", "the request has no prompt"},
-           {{{"model", "run"}, {"prompt", 3}}, 400, "prompt", "\"body\":1: \"prompt\" is 3; it should be a text, or a list of texts, of token ids, or of lists of token ids"},
+           {{{"model", "run"}, {"prompt", 3}},
+            400,
+            "prompt",
+            "\"body\":1: \"prompt\" is 3; it should be a text, or a list of texts, of token ids, or of lists of token "
+            "ids"},
            {{{"model", "run"}, {"prompt", "a"}, {"max_tokens", "9"}},
             400,
             "max_tokens",

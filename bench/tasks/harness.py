@@ -44,7 +44,8 @@ def wikitext(path):
         yield {"page": r.get("page") or r["text"]}
 
 
-FORMS = {"wikitext": ("wikitext/wikitext", wikitext), "arc_easy": ("arc/arc_easy", arc), "arc_challenge": ("arc/arc_challenge", arc),
+FORMS = {"wikitext": ("wikitext/wikitext", wikitext), "arc_easy": ("arc/arc_easy", arc),
+         "arc_challenge": ("arc/arc_challenge", arc),
          "openbookqa": ("openbookqa/openbookqa", openbookqa), "piqa": ("piqa/piqa", piqa), "sciq": ("sciq/sciq", records)}
 
 
@@ -101,7 +102,8 @@ def native(command, model, task, data, limit, arguments, folder):
     out = subprocess.run([command, "evaluate", model, "--task", task, "--data", str(data), "--dump", str(dump), *arguments],
                          check=True, text=True, stdout=subprocess.PIPE).stdout
     seconds = time.time() - begun
-    metrics = {m: (float(v), float(e)) for m, v, e in re.findall(r"^(acc\w*|\w+_perplexity|bits_per_byte) +(\S+) ± (\S+)$", out, re.M)}
+    found = re.findall(r"^(acc\w*|\w+_perplexity|bits_per_byte) +(\S+) ± (\S+)$", out, re.M)
+    metrics = {m: (float(v), float(e)) for m, v, e in found}
     return metrics, [json.loads(line) for line in dump.read_text().splitlines()], seconds, out
 
 
@@ -171,7 +173,8 @@ def main():
             import torch
             torch.set_num_threads(o.threads)
             begun = time.time()
-            theirs, responses = run_harness("hf", {"pretrained": o.model, "dtype": "float32", "device": "cpu"}, task, o.batch)
+            theirs, responses = run_harness("hf", {"pretrained": o.model, "dtype": "float32", "device": "cpu",
+                                                   "add_bos_token": False}, task, o.batch)
             took = time.time() - begun
             good &= compare("harness on transformers", whole, responses)
             good &= compare_metrics("harness on transformers", metrics, theirs)
