@@ -1,10 +1,11 @@
-// Divides samples among the threads, each of which calls the library for its own. Each thread has a part of the weight
-// gradient; parts are added in the order of threads.
+// Winograd's algorithm where it applies. Otherwise divides samples among the threads, each of which calls the library
+// for its own. Each thread has a part of the weight gradient; parts are added in the order of threads.
 #include <algorithm>
 
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/convolution_library.h"
 #include "kintsugi/kernels/cpu/images.h"
+#include "kintsugi/kernels/cpu/winograd.h"
 #include "kintsugi/tensor/window.h"
 
 namespace kintsugi::kernels::cpu {
@@ -31,10 +32,11 @@ std::array<T, 3> by_role(const Roles& roles, T first, T second, T made) {
   return list;
 }
 
-// Memory of a call: fp32 copies of narrower operands, by role, otherwise null; packed weights, or a part of their
-// gradient per thread; scratch per thread.
+// Memory of a call: fp32 copies of narrower operands, by role, otherwise null. Either that of Winograd's algorithm; or
+// packed weights, or a part of their gradient per thread, and scratch per thread.
 struct Memory {
   std::array<float*, 3> wide = {};
+  float* winograd = nullptr;
   float* packed = nullptr;
   std::byte* scratch = nullptr;
   int64_t packed_size = 0, scratch_size = 0;  // per thread, in floats and bytes
@@ -58,16 +60,20 @@ Memory take(const ConvolutionSizes& sizes, const std::array<const tensor::Type*,
   Memory m;
   for (size_t i = 0; i < 3; ++i)
     if (types[i]->dtype != DType::f32) m.wide[i] = scratch.take<float>(types[i]->shape.elements());
+  const bool parts = sizes.pass == ConvolutionPass::weight;
+  // The gradient in the caller's order, if it is accumulated or rounded.
+  if (parts && !m.wide[1]) m.wide[1] = scratch.take<float>(sizes.weights());
+  if (is_winograd(sizes)) {
+    m.winograd = scratch.take<float>(winograd_scratch(sizes, threads));
+    return m;
+  }
   const Convolution& library = library_convolution(of_thread(sizes, threads));
   m.packed_size = aligned(library.packed);
   m.scratch_size = aligned(library.scratch);
   const int64_t smaller = sizes.samples / threads;  // its scratch may be larger
   if (smaller > 0)
     m.scratch_size = std::max(m.scratch_size, aligned(library_convolution(of_thread(sizes, threads), smaller).scratch));
-  const bool parts = sizes.pass == ConvolutionPass::weight;
   m.packed = scratch.take<float>(m.packed_size * (parts ? threads : 1));
-  // The sum of parts in the caller's order, if it is accumulated or rounded.
-  if (parts && !m.wide[1]) m.wide[1] = scratch.take<float>(sizes.weights());
   m.scratch = scratch.take<std::byte>(m.scratch_size * threads);
   return m;
 }
@@ -76,16 +82,59 @@ void add_to(float* sum, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-// Adds the threads' parts, and stores or accumulates the gradient.
+// Where the gradient of the weights is computed in fp32, and its storing or accumulation from there.
+float* gradient_of(const KernelCall& call, const Memory& m) {
+  const View& dw = call.outs[0];
+  return dw.dtype() == DType::f32 && !call.accumulates(0) ? reinterpret_cast<float*>(dw.data) : m.wide[1];
+}
+void store_gradient(const KernelCall& call, const float* plain) {
+  const View& dw = call.outs[0];
+  if (reinterpret_cast<const std::byte*>(plain) != dw.data)
+    narrow(dw.dtype(), plain, dw.data, dw.elements(), call.accumulates(0));
+}
+
+// Adds the threads' parts.
 void finish_weight(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m, int parts) {
   call.team.for_shares(m.packed_size, 1024, [&](Range r, int) {
     for (int t = 1; t < parts; ++t) add_to(m.packed + r.begin, m.packed + t * m.packed_size + r.begin, r.size());
   });
-  const View& dw = call.outs[0];
-  const bool direct = dw.dtype() == DType::f32 && !call.accumulates(0);
-  float* plain = direct ? reinterpret_cast<float*>(dw.data) : m.wide[1];
+  float* plain = gradient_of(call, m);
   library_convolution(of_thread(sizes, call.team.size())).unpack(m.packed, plain);
-  if (!direct) narrow(dw.dtype(), plain, dw.data, dw.elements(), call.accumulates(0));
+  store_gradient(call, plain);
+}
+
+// data: x, weights and y.
+void run_library(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m,
+                 const std::array<float*, 3>& data) {
+  const int threads = call.team.size();
+  const ConvolutionSizes most = of_thread(sizes, threads);
+  if (sizes.pass != ConvolutionPass::weight) library_convolution(most).pack(data[1], m.packed);
+  const int64_t x_step = sizes.x_elements(), y_step = sizes.y_elements();
+  int parts = 0;
+  for (int t = 0; t < threads; ++t) parts += base::share(sizes.samples, t, threads).size() > 0;
+  // Empty shares lie between others, so a thread's index differs from that of its part.
+  const auto part_of = [&](int thread) {
+    int part = 0;
+    for (int t = 0; t < thread; ++t) part += base::share(sizes.samples, t, threads).size() > 0;
+    return part;
+  };
+  call.team.run([&](int thread) {
+    const Range mine = base::share(sizes.samples, thread, threads);
+    if (mine.size() == 0) return;
+    float* weights = m.packed + (sizes.pass == ConvolutionPass::weight ? part_of(thread) * m.packed_size : 0);
+    library_convolution(most, mine.size())
+        .run(data[0] + mine.begin * x_step, weights, data[2] + mine.begin * y_step,
+             m.scratch + thread * m.scratch_size);
+  });
+  if (sizes.pass == ConvolutionPass::weight) finish_weight(call, sizes, m, parts);
+}
+
+void run_winograd(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m,
+                  const std::array<float*, 3>& data) {
+  const bool weight = sizes.pass == ConvolutionPass::weight;
+  float* weights = weight ? gradient_of(call, m) : data[1];
+  winograd(sizes, data[0], weights, data[2], m.winograd, call.team);
+  if (weight) store_gradient(call, weights);
 }
 
 void run(const KernelCall& call, const Roles& roles) {
@@ -105,26 +154,8 @@ void run(const KernelCall& call, const Roles& roles) {
         widen(v.dtype(), v.data + r.begin * tensor::size_of(v.dtype()), data[i] + r.begin, r.size());
       });
   }
-  const ConvolutionSizes most = of_thread(sizes, threads);
-  if (roles.pass != ConvolutionPass::weight) library_convolution(most).pack(data[1], m.packed);
-  const int64_t x_step = sizes.x_elements(), y_step = sizes.y_elements();
-  int parts = 0;
-  for (int t = 0; t < threads; ++t) parts += base::share(sizes.samples, t, threads).size() > 0;
-  // Empty shares lie between others, so a thread's index differs from that of its part.
-  const auto part_of = [&](int thread) {
-    int part = 0;
-    for (int t = 0; t < thread; ++t) part += base::share(sizes.samples, t, threads).size() > 0;
-    return part;
-  };
-  call.team.run([&](int thread) {
-    const Range mine = base::share(sizes.samples, thread, threads);
-    if (mine.size() == 0) return;
-    float* weights = m.packed + (roles.pass == ConvolutionPass::weight ? part_of(thread) * m.packed_size : 0);
-    library_convolution(most, mine.size())
-        .run(data[0] + mine.begin * x_step, weights, data[2] + mine.begin * y_step,
-             m.scratch + thread * m.scratch_size);
-  });
-  if (roles.pass == ConvolutionPass::weight) return finish_weight(call, sizes, m, parts);
+  is_winograd(sizes) ? run_winograd(call, sizes, m, data) : run_library(call, sizes, m, data);
+  if (roles.pass == ConvolutionPass::weight) return;
   const View& made = *views[roles.made];
   if (made.dtype() == DType::f32) return;
   call.team.for_shares(made.elements(), 4096, [&](Range r, int) {

@@ -92,6 +92,35 @@ TEST(CpuConvolution, SameBitsAgain) {
   expect_close(first, second, 0, 0);
 }
 
+// Windows of 3 x 3 with many channels: Winograd's algorithm. The last case has several blocks of tiles per thread.
+TEST(CpuWinograd, AsTheReference) {
+  with_each_target([] {
+    const std::vector<Case> list = {
+        {3, 20, 17, {{7, {.kernel = 3, .low = 1, .high = 1}}, {6, {.kernel = 3, .low = 1, .high = 1}}}},
+        {2, 16, 33, {{5, {.kernel = 3}}, {4, {.kernel = 3, .low = 2, .high = 1}}}},
+        {1, 16, 16, {{1, {.kernel = 3, .low = 1, .high = 1}}, {3, {.kernel = 3}}}},
+        {4, 16, 16, {{24, {.kernel = 3, .low = 1, .high = 1}}, {30, {.kernel = 3, .low = 1, .high = 1}}}},
+    };
+    for (const Case& c : list) {
+      const Shapes s = shapes_of(c);
+      SCOPED_TRACE(to_string(s.x) + " " + to_string(s.w) + " " + to_string(s.attributes));
+      const bool large = s.x.elements() > 10000;
+      for (DType dtype : kFastTypes)
+        for (int threads : {1, 3}) {
+          if (large && (dtype != DType::f32 || threads > 1)) continue;
+          Tensor x = random_tensor(s.x, dtype, 1), w = random_tensor(s.w, dtype, 2), dy = random_tensor(s.y, dtype, 3);
+          const auto trial = [&](const char* kind, uint32_t accumulate = 0) {
+            return Trial{.kind = kind, .attributes = s.attributes, .accumulate = accumulate, .threads = threads};
+          };
+          compare(trial("convolution"), {&x, &w}, {Tensor(s.y, dtype)}, {1e-5, 1e-4});
+          compare(trial("convolution_grad_input"), {&dy, &w}, {Tensor(s.x, dtype)}, {1e-5, 1e-4});
+          compare(trial("convolution_grad_weight"), {&x, &dy}, {Tensor(s.w, DType::f32)}, {1e-5, 1e-3});
+          compare(trial("convolution_grad_weight", 1), {&x, &dy}, {random_tensor(s.w, DType::f32, 4)}, {1e-5, 1e-3});
+        }
+    }
+  });
+}
+
 TEST(CpuPool, AsTheReference) {
   with_each_target([] {
     for (const Case& c : cases()) {
@@ -153,6 +182,14 @@ TEST(CpuBatchNorm, AsTheReference) {
           compare(trial("batch_norm"), {&x, &gamma, &beta, &statistics}, {Tensor(x_shape, dtype)}, {1e-4, 1e-4});
           compare(trial("batch_norm"), {&x, &gamma, &beta, nullptr, &mean, &variance}, {Tensor(x_shape, dtype)},
                   {1e-4, 1e-4});
+          Tensor added = random_tensor(x_shape, dtype, 9);
+          Attributes with_relu = attributes;
+          with_relu.set("epilogue", "relu");
+          for (const Attributes& of : {attributes, with_relu})
+            for (Tensor* other : {static_cast<Tensor*>(nullptr), &added})
+              compare({.kind = "batch_norm", .attributes = of, .threads = threads},
+                      {&x, &gamma, &beta, &statistics, nullptr, nullptr, other}, {Tensor(x_shape, dtype)},
+                      {1e-4, 1e-4});
           const std::vector<Tensor> sums = {random_tensor(channel, DType::f32, 7),
                                             random_tensor(channel, DType::f32, 8)};
           compare(trial("batch_norm_sums"), {&x, &statistics, &dy}, sums, {1e-4, 1e-4});
