@@ -6,7 +6,8 @@ OpRow relu() {
   return unary(
       "relu",
       [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
-        return {g.op("relu_grad", {op.in("x"), dy[0]}, op.attributes)};
+        // The gradient reads y, which is positive where x is: x need not be kept.
+        return {g.op("relu_grad", {op.outs[0], dy[0]}, op.attributes)};
       },
       per_element<1>);
 }

@@ -90,7 +90,7 @@ TEST(Recompute, FullRepeatsWhatIsReadInFrontOfTheLayer) {
   %31 contract[batch:2 ffn:3] fp32 = contract(%30, %2)  dims="batch ffn" dtype=fp32
   %32 contract[embed:4 ffn:3] fp32 = contract(%29, %30)  dims="embed ffn" dtype=fp32
   %33 dropout[batch:2 ffn:3] fp32 = dropout(%31)  p=0.5 key=k0
-  %34 relu_grad[batch:2 ffn:3] fp32 = relu_grad(%27, %33)
+  %34 relu_grad[batch:2 ffn:3] fp32 = relu_grad(%28, %33)
   %35 contract[batch:2 embed:4] fp32 = contract(%34, %2)  dims="batch embed" dtype=fp32
   %36 contract[embed:4 ffn:3] fp32 = contract(%1, %34)  dims="embed ffn" dtype=fp32
   %37 add[embed:4 ffn:3] fp32 = add(%32, %36)
