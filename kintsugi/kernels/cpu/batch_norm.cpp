@@ -102,8 +102,12 @@ void batch_norm(const KernelCall& call) {
     scale[c] = static_cast<float>(by);
     shift[c] = static_cast<float>(at(call.ins[In::kBeta], c) - m.mean * by);
   }
+  const NormalizedRows rows = {.x = call.ins[In::kX].data,
+                               .added = call.ins[In::kAdded].data,
+                               .y = call.outs[0].data,
+                               .relu = call.attributes.has("epilogue")};
   call.team.for_shares(rows_of(call.ins[In::kX]), kGrain, [&](base::Range r, int) {
-    scale_rows(call.outs[0].dtype(), call.ins[In::kX].data, call.outs[0].data, channels, r, scale, shift);
+    normalize_rows(call.outs[0].dtype(), rows, channels, r, scale, shift);
   });
 }
 

@@ -6,6 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/channel_rows.cpp"
 #include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/activation-inl.h"
 #include "kintsugi/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,6 +92,35 @@ void scale_rows_part(tensor::DType dtype, const std::byte* x, std::byte* y, int6
   });
 }
 
+namespace {
+
+template <bool kRelu, typename T>
+void normalize_channels(const T* x, const T* added, T* y, int64_t channels, base::Range rows, const float* a,
+                        const float* b) {
+  const auto end = [](V v) HWY_ATTR { return kRelu ? Relu::value(v) : v; };
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const int64_t at = r * channels;
+    if (added) {
+      map([&](V v, V by, V shift, V other) HWY_ATTR { return end(hn::Add(hn::MulAdd(v, by, shift), other)); }, channels,
+          y + at, x + at, a, b, added + at);
+    } else {
+      map([&](V v, V by, V shift) HWY_ATTR { return end(hn::MulAdd(v, by, shift)); }, channels, y + at, x + at, a, b);
+    }
+  }
+}
+
+}  // namespace
+
+void normalize_rows_part(tensor::DType dtype, const NormalizedRows& n, int64_t channels, base::Range rows,
+                         const float* a, const float* b) {
+  for_type(dtype, [&]<typename T>(T) {
+    const T *x = at<T>(n.x), *added = at<T>(n.added);
+    T* y = reinterpret_cast<T*>(n.y);
+    n.relu ? normalize_channels<true>(x, added, y, channels, rows, a, b)
+           : normalize_channels<false>(x, added, y, channels, rows, a, b);
+  });
+}
+
 void combine_rows_part(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,
                        base::Range rows, const float* a, const float* b, const float* c) {
   for_type(dtype, [&]<typename T>(T) {
@@ -118,6 +148,7 @@ namespace kintsugi::kernels::cpu {
 HWY_EXPORT(sum_channels_part);
 HWY_EXPORT(sum_products_part);
 HWY_EXPORT(scale_rows_part);
+HWY_EXPORT(normalize_rows_part);
 HWY_EXPORT(combine_rows_part);
 HWY_EXPORT(add_weighted_part);
 
@@ -133,6 +164,11 @@ void sum_products(tensor::DType dtype, const std::byte* x, const std::byte* dy, 
 void scale_rows(tensor::DType dtype, const std::byte* x, std::byte* y, int64_t channels, base::Range rows,
                 const float* a, const float* b) {
   HWY_DYNAMIC_DISPATCH(scale_rows_part)(dtype, x, y, channels, rows, a, b);
+}
+
+void normalize_rows(tensor::DType dtype, const NormalizedRows& n, int64_t channels, base::Range rows, const float* a,
+                    const float* b) {
+  HWY_DYNAMIC_DISPATCH(normalize_rows_part)(dtype, n, channels, rows, a, b);
 }
 
 void combine_rows(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,

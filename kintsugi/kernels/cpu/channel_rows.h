@@ -19,6 +19,15 @@ void sum_products(tensor::DType dtype, const std::byte* x, const std::byte* dy, 
 void scale_rows(tensor::DType dtype, const std::byte* x, std::byte* y, int64_t channels, base::Range rows,
                 const float* a, const float* b);
 
+// y = x * a + b + added, without `added` if it is null; with `relu`, 0 where that is negative. y may alias x or added.
+struct NormalizedRows {
+  const std::byte *x, *added;
+  std::byte* y;
+  bool relu;
+};
+void normalize_rows(tensor::DType dtype, const NormalizedRows& n, int64_t channels, base::Range rows, const float* a,
+                    const float* b);
+
 // dx = dy * a + x * b + c; dx may alias dy.
 void combine_rows(tensor::DType dtype, const std::byte* x, const std::byte* dy, std::byte* dx, int64_t channels,
                   base::Range rows, const float* a, const float* b, const float* c);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/reference/activation.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -53,6 +54,14 @@ void batch_norm(const KernelCall& call) {
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t c = i % gamma.size();
     y[i] = (x[i] - m.mean[c]) * inverse_deviation(call, m.variance[c]) * gamma[c] + beta[c];
+  }
+  if (call.ins[In::kAdded].data) {
+    const std::vector<double> added = load(call.ins[In::kAdded]);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
+  }
+  if (call.attributes.has("epilogue")) {
+    const Activation& activation = activation_of(call.attributes.text("epilogue"), call.attributes);
+    for (double& element : y) element = activation.value(element);
   }
   store(call, 0, y);
 }

@@ -18,7 +18,9 @@ constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias
                       kHeadWithGradOuts = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
                       kNormGradOuts = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")};
 
-constexpr Ability kMatmulAbilities[] = {{Capability::epilogue, kActivations}};
+constexpr std::string_view kRelu[] = {"relu"};
+constexpr Ability kMatmulAbilities[] = {{Capability::epilogue, kActivations}},
+                  kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}};
 
 constexpr Kernel kKernels[] = {
     {"accumulate", {"x"}, {"y", rest("levels")}, reference::accumulate},
@@ -141,7 +143,11 @@ constexpr Kernel kKernels[] = {
     {"average_pool", {"x"}, {"y"}, reference::average_pool},
     {"average_pool_grad", {"dy"}, {"dx"}, reference::average_pool_grad},
     {"batch_statistics", {"x"}, {"statistics"}, reference::batch_statistics},
-    {"batch_norm", BatchNormIn::kNames, {"y"}, reference::batch_norm},
+    {.kind = "batch_norm",
+     .ins = BatchNormIn::kNames,
+     .outs = {"y"},
+     .run = reference::batch_norm,
+     .abilities = kBatchNormAbilities},
     {"batch_norm_sums", BatchNormSumsIn::kNames, BatchNormSumsOut::kNames, reference::batch_norm_sums},
     {"batch_norm_grad", BatchNormGradIn::kNames, {"dx"}, reference::batch_norm_grad},
     {"leaky_relu", {"x"}, {"y"}, reference::leaky_relu},

@@ -267,7 +267,7 @@ class Fuser {
     const graph::OpRow& to = operations_.find(product->kernel);
     if (has_epilogue(*product) || !fits(pattern, *product, act)) return false;
     const bool kept = !is_used_once(of);
-    if (kept && slope) return false;
+    if (kept && (slope || pattern.output.empty())) return false;
     for (const BufferId b : act.ins)
       if (p_.buffer(b).type != p_.buffer(result).type) return false;
     const BufferId x = act.ins.front();

@@ -257,6 +257,43 @@ TEST(Fuse, AnActivationStays) {
   expect_fused<Bias>(cases, fused, "forward:\n");
 }
 
+// A residual: the normalization adds the shortcut and applies the ReLU.
+TEST(Fuse, AResidualAndItsActivationGoIntoABatchNorm) {
+  Bias m;
+  const BufferId statistics = m.arena("statistics", {{"moment", 2}, {"ffn", 3}}), shortcut = m.arena("shortcut", kY),
+                 sum = m.arena("sum", kY);
+  const std::vector<BufferId> ins = {m.y, m.b, m.state("beta", kB), statistics};
+  m.call("batch_norm", ins, {m.z}).attributes = {{"epsilon", 1e-5}};
+  m.call("add", {m.z, shortcut}, {sum});
+  m.call("relu", {sum}, {m.arena("a", kY)});
+  m.body("backward");
+  m.call("relu_grad", {m.p.bodies[0].instructions[2].outs[0], m.arena("dy", kY)}, {m.arena("dx", kY)});
+  EXPECT_EQ(fused(m),
+            "forward:\n  a = batch_norm(y, b, beta, statistics, shortcut)\nbackward:\n  dx = relu_grad(a, dy)\n");
+  const program::Instruction& norm = m.p.bodies[0].instructions[0];
+  EXPECT_EQ(to_string(norm.attributes), "epsilon=1e-05 epilogue=relu");
+  EXPECT_EQ(norm.absent, (tensor::Absent{.ins = 0b0110000, .outs = 0}));
+}
+
+TEST(Fuse, AnActivationOfABatchNormStays) {
+  const Case<Bias> cases[] = {
+      {"something else reads the normalized value",
+       [](Bias& m) {
+         m.call("batch_norm", {m.y, m.b, m.b}, {m.z});
+         m.call("relu", {m.z}, {m.arena("a", kY)});
+         m.call("scale", {m.z}, {m.arena("s", kY)});
+       },
+       "  z = batch_norm(y, b, b)\n  a = relu(z)\n  s = scale(z)\n"},
+      {"no kernel applies it",
+       [](Bias& m) {
+         m.call("batch_norm", {m.y, m.b, m.b}, {m.z});
+         m.call("gelu", {m.z}, {m.arena("a", kY)});
+       },
+       "  z = batch_norm(y, b, b)\n  a = gelu(z)\n"},
+  };
+  expect_fused<Bias>(cases, fused, "forward:\n");
+}
+
 TEST(Fuse, OnlyWhatTheKernelHas) {
   Bias m;
   m.call("contract", {m.x, m.w}, {m.y});
