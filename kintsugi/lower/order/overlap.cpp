@@ -130,6 +130,30 @@ void hoist_halos(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
+// Whether an instruction needs the rows that a halo exchange received.
+bool needs_halo(const Program& p, const Instruction& i) {
+  return i.kind == Kind::compute && i.cuts.exchanges && i.ins.size() > 1 && !program::packs_halo(p, i);
+}
+
+// Computes products of the layer that do not depend on an exchange before what waits for it, such as the convolution of
+// a residual's shortcut while rows for its branch travel.
+void advance_products(const Program& p, std::vector<Instruction>& list) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (!needs_halo(p, list[at])) continue;
+    for (size_t from = at + 1; from < list.size() && list[from].layer == list[at].layer; ++from) {
+      const Instruction& product = list[from];
+      const auto passes = [&](const Instruction& i) { return !in_order(p, i, product); };
+      if (product.kind != Kind::compute || product.cost.cost_class != tensor::CostClass::product ||
+          !std::all_of(list.begin() + static_cast<std::ptrdiff_t>(at), list.begin() + static_cast<std::ptrdiff_t>(from),
+                       passes))
+        continue;
+      std::rotate(list.begin() + static_cast<std::ptrdiff_t>(at), list.begin() + static_cast<std::ptrdiff_t>(from),
+                  list.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+      ++at;
+    }
+  }
+}
+
 // For each body: the one that starts its receives, and those that wait for its sends and its reductions; -1: none.
 struct Beside {
   int receive = -1, sent = -1, summed = -1;
@@ -144,6 +168,7 @@ class Overlap {
     for (size_t b = 0; b < bodies; ++b) {
       hoist_sends(p_, p_.bodies[b].instructions);
       hoist_halos(p_, p_.bodies[b].instructions);
+      advance_products(p_, p_.bodies[b].instructions);
       Body receive, sent, summed;
       take_apart(p_.bodies[b], receive, sent, summed);
       beside_.push_back({});

@@ -33,7 +33,82 @@ std::string prefetched(Maker& m) {
   return text(m.p);
 }
 
+// Blocks of 4 of 8 rows, and a window of 3 rows.
+struct Exchanged : Overlapped {
+  const Shape block = {{"height", 4}, {"width", 2}}, wide = {{"height", 6}, {"width", 2}},
+              rows = {{"halo", 1}, {"width", 2}};
+
+  // received [halo width], of the rows of x that the other rank needs; packs them first.
+  BufferId exchange(BufferId x) {
+    const BufferId packed = arena("packed", rows), received = arena("received", rows);
+    cut(call("halo_pack", {x}, {packed}));
+    collective("halo", packed, received);
+    cut(p.bodies.back().instructions.back());
+    return received;
+  }
+  void product(BufferId x, BufferId y, int layer = 0) {
+    call("convolution", {x, state("w", {{"kernel_height", 3}})}, {y}, layer).cost.cost_class =
+        tensor::CostClass::product;
+  }
+  static void cut(program::Instruction& i) {
+    i.cuts = {.dim = "height", .length = 8, .factors = {0}, .halo = mesh::Halo{.outputs = 8, .extent = 3, .low = 1}};
+    i.cuts.exchanges = true;
+  }
+};
+
 }  // namespace
+
+// A residual, whose shortcut is computed while the halo of its branch travels.
+TEST(Overlap, AHaloTravelsWhileWhatDoesNotNeedItIsComputed) {
+  Exchanged m;
+  const BufferId x = m.arena("x", m.block), with_halo = m.arena("with_halo", m.wide), y = m.arena("y", m.block),
+                 z = m.arena("z", m.block), shortcut = m.arena("shortcut", m.block), next = m.arena("next", m.block);
+  m.call("relu", {m.arena("before", m.block)}, {x});
+  m.call("relu", {m.arena("other", m.block)}, {m.arena("unrelated", m.block)});
+  const BufferId received = m.exchange(x);
+  Exchanged::cut(m.call("halo_place", {x, received}, {with_halo}));
+  m.product(with_halo, y);
+  m.call("relu", {y}, {z});
+  m.product(x, shortcut);
+  m.product(shortcut, next, 1);  // of another layer
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  x = relu(before)\n"
+            "  packed = halo_pack(x)\n"
+            "  received = halo over data(packed)\n"
+            "  unrelated = relu(other)\n"
+            "  shortcut = convolution(x, w)\n"
+            "  wait received = halo(packed)\n"
+            "  with_halo = halo_place(x, received)\n"
+            "  y = convolution(with_halo, w)\n"
+            "  z = relu(y)\n"
+            "  next = convolution(shortcut, w)\n");
+}
+
+// The gradient of a convolution's input, whose outer rows travel while that of its weights is computed; what reads the
+// sum, or overwrites an operand of what is in between, stays.
+TEST(Overlap, AHaloTravelsDuringTheGradientOfTheWeights) {
+  Exchanged m;
+  const BufferId dx = m.arena("dx", m.wide), sum = m.arena("sum", m.block), dy = m.arena("dy", m.block),
+                 dw = m.arena("dw", {{"kernel_height", 3}}), x = m.arena("x", m.wide),
+                 after = m.arena("after", m.block);
+  m.product(dy, dx);
+  m.product(x, dw);
+  const BufferId received = m.exchange(dx);
+  Exchanged::cut(m.call("halo_add", {dx, received}, {sum}));
+  m.product(sum, after);
+  m.product(after, dx);
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  dx = convolution(dy, w)\n"
+            "  packed = halo_pack(dx)\n"
+            "  received = halo over data(packed)\n"
+            "  dw = convolution(x, w)\n"
+            "  wait received = halo(packed)\n"
+            "  sum = halo_add(dx, received)\n"
+            "  after = convolution(sum, w)\n"
+            "  dx = convolution(after, w)\n");
+}
 
 TEST(Overlap, WaitsForWhatIsRead) {
   Overlapped m;
