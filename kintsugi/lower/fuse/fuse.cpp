@@ -1,6 +1,9 @@
 #include "kintsugi/lower/fuse/fuse.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "kintsugi/lower/fuse/patterns.h"
 
@@ -31,6 +34,8 @@ class Fuser {
     gone_.assign(list.size(), false);
     summed_.assign(p_.buffers.size(), -1);
     touching_.assign(p_.buffers.size(), {});
+    sum_of_.assign(p_.buffers.size(), -1);
+    sums_.clear();
     for (const Instruction& i : list) note_operands(list, i);
     for (size_t i = 0; i < list.size(); ++i) {
       if (is_absorbed(list, maker, i)) {
@@ -39,6 +44,9 @@ class Fuser {
       }
       for (BufferId b : list[i].outs) maker[static_cast<size_t>(b)] = static_cast<int>(i);
     }
+    for (Instruction& i : list)
+      for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
+        for (BufferId& b : *operands) b = current(b);
     join_sums(list);
     std::vector<Instruction> left;
     for (size_t i = 0; i < list.size(); ++i)
@@ -80,10 +88,17 @@ class Fuser {
   void note_operands(const std::vector<Instruction>& list, const Instruction& i) {
     const auto index = static_cast<int>(&i - list.data());
     for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
-      for (const BufferId b : *operands) touching_[root(b)].push_back(index);
+      for (const BufferId b : *operands) touching_[root(current(b))].push_back(index);
   }
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
+
+  // The buffer that an operand names after the sums in place so far. Operands of instructions that accumulate into a
+  // sum are renamed only after the pass: in a chain of sums, each would otherwise be renamed once per later sum.
+  BufferId current(BufferId b) const {
+    const int sum = sum_of_[static_cast<size_t>(b)];
+    return sum < 0 ? b : sums_[static_cast<size_t>(sum)].buffer;
+  }
 
   // The instruction that produces `b` for `user`, in the same layer, or null.
   Instruction* maker_of(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
@@ -153,28 +168,9 @@ class Fuser {
                                                terms[t].buffer, first, add, terms.size() == 2))
         return false;
     // All uses of the first are here, and none after it is accumulated into.
-    int mentions = 0;
-    const auto mentioned = [&](const Instruction& i) { return touches(i, first); };
-    std::vector<int> users = touching_[root(first)];
-    std::ranges::sort(users);
-    users.erase(std::ranges::unique(users).begin(), users.end());
-    for (const int user : users) {
-      const Instruction& i = list[static_cast<size_t>(user)];
-      if (gone_[static_cast<size_t>(user)] || !mentioned(i)) continue;
-      if (i.kind != program::Kind::compute && reads(i, first)) return false;
-      if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name)
-        return false;  // its sender identifies it by name
-      if (&i > &list[static_cast<size_t>(terms[1].made)] && &i != &add) return false;
-      mentions += static_cast<int>(std::count(i.ins.begin(), i.ins.end(), first));
-    }
-    if (mentions != uses_[root(first)]) return false;
-
-    for (const int user : users) {
-      Instruction& i = list[static_cast<size_t>(user)];
-      for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
-        std::replace(operands->begin(), operands->end(), first, y);
-    }
-    touching_[root(y)].insert(touching_[root(y)].end(), users.begin(), users.end());
+    std::optional<Sum> sum = sum_in_place(list, first, add, static_cast<size_t>(terms[1].made));
+    if (!sum) return false;
+    record(std::move(*sum), first, y);
     for (size_t t = 1; t < terms.size(); ++t) {
       Instruction& source = list[static_cast<size_t>(terms[t].made)];
       const auto j = std::find(source.outs.begin(), source.outs.end(), terms[t].buffer) - source.outs.begin();
@@ -189,6 +185,67 @@ class Fuser {
     summed_[static_cast<size_t>(y)] = terms.back().made;
     return true;
   }
+
+  // A value that several instructions accumulate in one buffer.
+  struct Sum {
+    BufferId buffer = program::kNoBuffer;
+    std::unordered_map<int, int> reads = {};  // [instruction that touches it]: number of operands that read it
+    int num_reads = 0;
+    int last = -1;            // the last of these instructions
+    bool is_message = false;  // one of them is a message, which the peer identifies by the buffer's name
+  };
+
+  // `first` as the sum that `add` computes, unless an instruction other than those up to `last` and `add`, or another
+  // body, uses it.
+  std::optional<Sum> sum_in_place(const std::vector<Instruction>& list, BufferId first, const Instruction& add,
+                                  size_t last) {
+    const BufferId y = add.outs[0];
+    if (sum_of_[static_cast<size_t>(y)] >= 0) return std::nullopt;
+    const int known = sum_of_[static_cast<size_t>(first)];
+    Sum& before = known < 0 ? (no_sum_ = Sum{}) : sums_[static_cast<size_t>(known)];
+    std::vector<int>& users = touching_[root(first)];
+    std::ranges::sort(users);
+    users.erase(std::ranges::unique(users).begin(), users.end());
+    std::vector<std::pair<int, int>> noted;  // instruction and its reads, other than `add`
+    int num_reads = before.num_reads;
+    bool is_sent = before.is_message;
+    int latest = before.last;
+    for (const int user : users) {
+      const Instruction& i = list[static_cast<size_t>(user)];
+      if (gone_[static_cast<size_t>(user)] || !touches(i, first)) continue;
+      if (i.kind != program::Kind::compute && reads(i, first)) return std::nullopt;
+      const auto count =
+          static_cast<int>(std::ranges::count_if(i.ins, [&](BufferId b) { return current(b) == first; }));
+      const auto old = before.reads.find(user);
+      num_reads += count - (old == before.reads.end() ? 0 : old->second);
+      if (&i == &add) continue;
+      is_sent = is_sent || is_message(i);
+      latest = std::max(latest, user);
+      noted.emplace_back(user, count);
+    }
+    if (latest > static_cast<int>(last) || num_reads != uses_[root(first)]) return std::nullopt;
+    if (is_sent && p_.buffer(first).name != p_.buffer(y).name) return std::nullopt;
+    Sum sum = std::move(before);
+    for (const auto& [user, count] : noted) sum.reads[user] = count;
+    sum.num_reads = num_reads - 1;  // without `add`
+    sum.last = latest;
+    sum.is_message = is_sent;
+    return sum;
+  }
+
+  // From now on `first` is the sum in `y`.
+  void record(Sum sum, BufferId first, BufferId y) {
+    sum.buffer = y;
+    int& index = sum_of_[static_cast<size_t>(first)];
+    if (index < 0) {
+      index = static_cast<int>(sums_.size());
+      sums_.emplace_back();
+    }
+    sum_of_[static_cast<size_t>(y)] = index;
+    sums_[static_cast<size_t>(index)] = std::move(sum);
+    touching_[root(first)].clear();
+  }
+
   int made_at(const std::vector<int>& maker, BufferId b) const {
     return std::max(maker[static_cast<size_t>(b)], summed_[static_cast<size_t>(b)]);
   }
@@ -304,7 +361,7 @@ class Fuser {
     if (adds && !row.can_accumulate(output)) return false;
     for (size_t i = 0; i < source->ins.size(); ++i) {
       const bool in_place = row.may_share(output, tensor::position_of(i, source->absent.ins));
-      if (p_.overlap(source->ins[i], state) && (adds || !in_place)) return false;
+      if (p_.overlap(current(source->ins[i]), state) && (adds || !in_place)) return false;
     }
     if (any_between(list, source, &write, [&](const Instruction& i) { return touches(i, state); })) return false;
     source->outs[j] = state;
@@ -350,15 +407,15 @@ class Fuser {
   }
 
   bool writes(const Instruction& i, BufferId buffer) const {
-    return std::any_of(i.outs.begin(), i.outs.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+    return std::any_of(i.outs.begin(), i.outs.end(), [&](BufferId b) { return p_.overlap(current(b), buffer); });
   }
 
   bool reads(const Instruction& i, BufferId buffer) const {
-    return std::any_of(i.ins.begin(), i.ins.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+    return std::any_of(i.ins.begin(), i.ins.end(), [&](BufferId b) { return p_.overlap(current(b), buffer); });
   }
 
   bool touches(const Instruction& i, BufferId state) const {
-    const auto same = [&](BufferId b) { return p_.overlap(b, state); };
+    const auto same = [&](BufferId b) { return p_.overlap(current(b), state); };
     return std::any_of(i.ins.begin(), i.ins.end(), same) || std::any_of(i.outs.begin(), i.outs.end(), same);
   }
 
@@ -368,8 +425,12 @@ class Fuser {
   std::vector<int> uses_;    // [buffer]: number of uses over all bodies
   std::vector<bool> gone_;   // [instruction of the body]: absorbed by another
   std::vector<int> summed_;  // [buffer with several producers]: the last of them
-  // [root of a buffer]: the instructions of the body that touch it, and some that no longer do; with repetitions.
+  // [root of a buffer]: the instructions of the body that touch it, and some that no longer do; with repetitions, and
+  // without those that `sums_` counts.
   std::vector<std::vector<int>> touching_;
+  std::vector<int> sum_of_;  // [buffer]: its sum in `sums_`, or -1
+  std::vector<Sum> sums_;
+  Sum no_sum_;
 };
 
 }  // namespace

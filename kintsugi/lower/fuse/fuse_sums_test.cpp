@@ -1,5 +1,6 @@
 // Sums of the outputs of norm gradients, fused into them, and in-place sums; on devices.
 #include "kintsugi/lower/fuse/fuse_test.h"
+#include "kintsugi/lower/fuse/growth_test.h"
 
 namespace kintsugi::lower::fuse_test {
 namespace {
@@ -131,6 +132,27 @@ TEST(Fuse, ASumIsMadeWhereItsFirstTermLies) {
   EXPECT_EQ(fused_for_device(r),
             "backward:\n  c = scale(out)\n  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n"
             "  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n");
+}
+
+// Gradients of a deep residual stream: each sum accumulates into the next, all in one buffer.
+TEST(Fuse, AChainOfSumsTakesTimeInProportionToItsLength) {
+  const auto seconds = [](int layers) {
+    Sums m;
+    BufferId sum = m.a;
+    m.product(sum);
+    for (int layer = 0; layer < layers; ++layer) {
+      const BufferId term = m.arena("term", kX), next = m.arena(fmt::format("sum {}", layer), kX);
+      m.product(term);
+      m.call("add", {sum, term}, {next});
+      sum = next;
+    }
+    const double took = seconds_of([&] { fuse(m.p, ops::operations(), *kernels::planned_device_kernels()); });
+    const std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+    EXPECT_EQ(list.size(), static_cast<size_t>(layers) + 2);
+    for (size_t at = 1; at < list.size(); ++at) EXPECT_EQ(list[at].outs[0], sum);
+    return took;
+  };
+  EXPECT_LT(growth(seconds), 24);
 }
 
 TEST(Fuse, ASumStays) {

@@ -79,12 +79,15 @@ class GradientJoiner {
 
   // The matmuls with columns of one value that have the same first operand.
   std::vector<Parts> groups() const {
+    std::map<SumKey, std::vector<size_t>> sums;
+    for (size_t at = 0; at < list_.size(); ++at)
+      if (takes_columns(list_[at], "sum")) sums[key_of(list_[at], list_[at].ins[0])].push_back(at);
     std::map<std::tuple<BufferId, BufferId, int, tensor::Phase>, Parts> by_operands;
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& i = list_[at];
       if (!takes_columns(i, "contract") || i.ins.size() != 2 || i.attributes.has("epilogue")) continue;
       Part part = {at};
-      add_sum(part);
+      add_sum(part, sums);
       by_operands[{i.ins[0], i.ins[1], i.layer, i.phase}].push_back(std::move(part));
     }
     std::vector<Parts> all;
@@ -95,16 +98,18 @@ class GradientJoiner {
     return all;
   }
 
-  void add_sum(Part& part) const {
+  // The value whose rows are summed, layer, phase and first column.
+  using SumKey = std::tuple<BufferId, int, tensor::Phase, int64_t>;
+  static SumKey key_of(const Instruction& i, BufferId value) { return {value, i.layer, i.phase, first_column(i)}; }
+
+  void add_sum(Part& part, const std::map<SumKey, std::vector<size_t>>& sums) const {
     const Instruction& product = list_[part[0]];
     const Dim& columns = *std::prev(type(product.outs[0]).shape.end());
-    for (size_t at = 0; at < list_.size() && part.size() == 1; ++at) {
-      const Instruction& i = list_[at];
-      if (takes_columns(i, "sum") && i.ins[0] == product.ins[1] && i.layer == product.layer &&
-          i.phase == product.phase && first_column(i) == first_column(product) &&
-          type(i.outs[0]).shape == Shape({columns}))
-        part.push_back(at);
-    }
+    const auto found = sums.find(key_of(product, product.ins[1]));
+    if (found == sums.end()) return;
+    const auto sum = std::ranges::find_if(found->second,
+                                          [&](size_t at) { return type(list_[at].outs[0]).shape == Shape({columns}); });
+    if (sum != found->second.end()) part.push_back(*sum);
   }
 
   // Whether they are of one kind and cover each column of the value.

@@ -1,6 +1,7 @@
 #include "kintsugi/lower/fuse/join_gradients.h"
 
 #include "kintsugi/kernels/gpu/device_kernels.h"
+#include "kintsugi/lower/fuse/growth_test.h"
 #include "kintsugi/lower/fuse/join_columns_test.h"
 
 namespace kintsugi::lower::join_gradients_test {
@@ -63,6 +64,20 @@ TEST(JoinGradients, OneProductForAllColumns) {
   EXPECT_EQ(type(split.outs[5]), "[columns:8] fp32");
   EXPECT_EQ(split.cost.memory_bytes, 2 * 4. * (16 * 32 + 32));
   EXPECT_EQ(split.cost.flops, 0);
+}
+
+// Products without sums of rows, as of a model without biases.
+TEST(JoinGradients, ManyLayersTakeTimeInProportion) {
+  const auto seconds = [](int layers) {
+    Layer m;
+    m.p.bodies[0].instructions.clear();
+    for (int layer = 0; layer < layers; ++layer) {
+      m.call("contract", {m.x, m.dq}, {m.wq}, layer, 1).attributes = {{"first", int64_t{0}}};
+      m.call("contract", {m.x, m.dk}, {m.wk}, layer, 1).attributes = {{"first", int64_t{0}}};
+    }
+    return seconds_of([&] { join_gradients(m.p, ops::operations(), *kernels::planned_device_kernels()); });
+  };
+  EXPECT_LT(growth(seconds), 24);
 }
 
 // As many as the three had.
