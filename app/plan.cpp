@@ -229,8 +229,9 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (!memory_limit_of(s)) return;
   Progress progress("looking for what would fit");
-  const auto excess = compile::excess(s, programs, train::machine_of(s), -1,
-                                      [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); });
+  const auto excess =
+      compile::excess(s, programs, train::machine_of(s), -1,
+                      {.trying = [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); }});
   progress.finish();
   if (!excess) return;
   write_err("warning: train would refuse this: {}\n", fmt::join(compile::describe(*excess), "\n  "));

@@ -24,78 +24,82 @@ int64_t most_of(const std::vector<Program>& stages) {
   return std::max_element(stages.begin(), stages.end(), needs_less)->bytes();
 }
 
-// Memory of the rank that needs the most; nothing if the model does not support these settings.
-std::optional<int64_t> bytes_of(const Settings& s) {
-  try {
-    return most_of(compile({.settings = s, .kernels = *kernels_of(s)}));
-  } catch (const base::UserError&) {
+// Tries changes until time runs out, which ends a compilation after its current pass.
+class Trials {
+ public:
+  Trials(const Machine& machine, const Search& search) : machine_(machine), search_(search) {
+    if (!search_.now) {
+      search_.now = [began = std::chrono::steady_clock::now()] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+      };
+    }
+    end_ = search_.now() + search_.seconds;
+  }
+
+  // Each change that suffices alone.
+  std::vector<Saving> alone(const Settings& settings, int64_t bytes) {
+    std::vector<Saving> fitting;
+    int64_t tried = 0;
+    for (const plan::Change change : plan::changes()) {
+      if (search_.trying) search_.trying(tried++, std::ssize(plan::changes()));
+      const plan::Sets sets = change(settings);
+      if (sets.empty()) continue;
+      const Settings changed = plan::with(settings, sets);
+      if (const auto needs = bytes_of(changed); needs && *needs <= memory_limit(changed, machine_)->bytes)
+        fitting.push_back({sets, bytes - *needs});
+    }
+    return fitting;
+  }
+
+  // Combines changes that each save something until they suffice; nothing if all together do not.
+  std::optional<Saving> together(const Settings& settings, int64_t bytes) {
+    Settings all = settings;
+    plan::Sets sets;
+    int64_t left = bytes;
+    int64_t tried = 0;
+    for (const plan::Change change : plan::changes()) {
+      if (search_.trying) search_.trying(tried++, std::ssize(plan::changes()));
+      const plan::Sets more = change(all);
+      if (more.empty()) continue;
+      const Settings changed = plan::with(all, more);
+      const auto needs = bytes_of(changed);
+      if (!needs || *needs >= left) continue;
+      all = changed;
+      left = *needs;
+      plan::append(sets, more, all);
+      if (left <= memory_limit(all, machine_)->bytes) return Saving{sets, bytes - left};
+    }
     return std::nullopt;
   }
-}
 
-// Time budget for trying changes, each assumed to take as long as the longest before it.
-class Budget {
- public:
-  explicit Budget(double seconds) : seconds_(seconds) {}
-
-  // Ends timing of the last change, and returns whether another may be tried.
-  bool allows() {
-    const double now = elapsed();
-    longest_ = std::max(longest_, now - last_);
-    last_ = now;
-    const bool enough = now + longest_ <= seconds_;
-    if (!enough) ++refused_;
-    return enough;
-  }
-  int64_t refused() const { return refused_; }
+  int64_t not_tried() const { return not_tried_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  struct OutOfTime {};
 
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  // Memory of the rank that needs the most; nothing if the model does not support these settings, or if time ran out.
+  std::optional<int64_t> bytes_of(const Settings& s) {
+    const auto check_time = [&] {
+      if (not_tried_ > 0 || search_.now() >= end_) throw OutOfTime{};
+    };
+    try {
+      check_time();
+      const auto kernels = kernels_of(s);
+      return most_of(compile(
+          {.settings = s, .kernels = *kernels, .dump = [&](std::string_view, const Program&) { check_time(); }}));
+    } catch (const base::UserError&) {
+      return std::nullopt;
+    } catch (const OutOfTime&) {
+      ++not_tried_;
+      return std::nullopt;
+    }
+  }
 
-  double seconds_, last_ = 0, longest_ = 0;
-  int64_t refused_ = 0;
-  Clock::time_point begin_ = Clock::now();
+  const Machine& machine_;
+  Search search_;
+  double end_ = 0;
+  int64_t not_tried_ = 0;
 };
-
-// Each change that suffices alone.
-std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine, const Trying& trying,
-                                  Budget& budget) {
-  std::vector<Saving> fitting;
-  int64_t tried = 0;
-  for (const plan::Change change : plan::changes()) {
-    if (trying) trying(tried++, std::ssize(plan::changes()));
-    const plan::Sets sets = change(settings);
-    if (sets.empty() || !budget.allows()) continue;
-    const Settings changed = plan::with(settings, sets);
-    if (const auto needs = bytes_of(changed); needs && *needs <= memory_limit(changed, machine)->bytes)
-      fitting.push_back({sets, bytes - *needs});
-  }
-  return fitting;
-}
-
-// Combines changes that each save something until they suffice; nothing if all together do not.
-std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine,
-                                       const Trying& trying, Budget& budget) {
-  Settings all = settings;
-  plan::Sets sets;
-  int64_t left = bytes;
-  int64_t tried = 0;
-  for (const plan::Change change : plan::changes()) {
-    if (trying) trying(tried++, std::ssize(plan::changes()));
-    const plan::Sets more = change(all);
-    if (more.empty() || !budget.allows()) continue;
-    const Settings changed = plan::with(all, more);
-    const auto needs = bytes_of(changed);
-    if (!needs || *needs >= left) continue;
-    all = changed;
-    left = *needs;
-    plan::append(sets, more, all);
-    if (left <= memory_limit(all, machine)->bytes) return Saving{sets, bytes - left};
-  }
-  return std::nullopt;
-}
 
 std::vector<std::pair<std::string, int64_t>> largest_parts(const Program& p) {
   const program::MemoryTable t = program::memory_table(p);
@@ -140,7 +144,7 @@ std::optional<MemoryLimit> memory_limit(const Settings& s, const Machine& machin
 }
 
 std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stages, const Machine& machine, int stage,
-                             const Trying& trying, double seconds) {
+                             const Search& search) {
   const std::optional<MemoryLimit> limit = memory_limit(s, machine);
   if (!limit) return std::nullopt;
   if (stage < 0) stage = static_cast<int>(std::max_element(stages.begin(), stages.end(), needs_less) - stages.begin());
@@ -153,10 +157,10 @@ std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stag
               .largest = largest_parts(p)};
   while (p.mesh.stage_of(e.rank) != stage) ++e.rank;
   const int64_t most = most_of(stages);
-  Budget budget(seconds);
-  e.fitting = fitting_alone(s, most, machine, trying, budget);
-  if (e.fitting.empty()) e.together = fitting_together(s, most, machine, trying, budget);
-  e.not_tried = budget.refused();
+  Trials trials(machine, search);
+  e.fitting = trials.alone(s, most);
+  if (e.fitting.empty() && trials.not_tried() == 0) e.together = trials.together(s, most);
+  e.not_tried = trials.not_tried();
   return e;
 }
 

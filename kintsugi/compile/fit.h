@@ -52,17 +52,21 @@ struct Excess {
   std::vector<std::pair<std::string, int64_t>> largest = {};  // the three largest parts, by name
   std::vector<Saving> fitting = {};     // each suffices alone; least extra computation and communication first
   std::optional<Saving> together = {};  // if none does: a minimal combination, in that order
-  int64_t not_tried = 0;                // changes skipped for lack of time
+  int64_t not_tried = 0;                // changes that were not tried because the search ran out of time
 };
 
-// For the stage that needs the most, or for `stage`, if it exceeds the limit. Finds changes by compiling with each,
-// which takes as long as compiling without; calls `trying` before each with the number tried and the total. Stops
-// before exceeding `seconds`.
-using Trying = std::function<void(int64_t done, int64_t all)>;
-inline constexpr double kSecondsOfChanges = 30;
+// The search for changes that make a program fit. It compiles with each change, which takes as long as compiling
+// without.
+struct Search {
+  // Called before each change with the number tried and the total; may be empty.
+  std::function<void(int64_t done, int64_t all)> trying = {};
+  double seconds = 30;               // time limit by the clock; a compilation ends after the pass that exceeds it
+  std::function<double()> now = {};  // a clock in seconds; empty: the monotonic one
+};
+
+// For the stage that needs the most, or for `stage`, if it exceeds the limit.
 std::optional<Excess> excess(const config::Settings& settings, const std::vector<program::Program>& stages,
-                             const Machine& machine, int stage = -1, const Trying& trying = {},
-                             double seconds = kSecondsOfChanges);
+                             const Machine& machine, int stage = -1, const Search& search = {});
 
 // "rank 4 (stage 1 of 2) needs ...", and one line per change; one_line() joins them with ";".
 std::vector<std::string> describe(const Excess& excess);

@@ -45,10 +45,12 @@ std::vector<std::string> describe(const Excess& e) {
   if (e.together) {
     lines.push_back("no single change fits; all of them together do: " + in_words(*e.together));
   } else if (e.fitting.empty()) {
-    lines.push_back("nothing that could be changed here makes it fit; it needs more ranks or more memory");
+    lines.push_back(e.not_tried > 0
+                        ? "no change that was tried makes it fit"
+                        : "nothing that could be changed here makes it fit; it needs more ranks or more memory");
   }
   if (e.not_tried > 0)
-    lines.push_back(base::counted(e.not_tried, "change") + " not tried, since compiling this model takes long");
+    lines.push_back(base::counted(e.not_tried, "change") + " not tried, because compiling this model takes too long");
   return lines;
 }
 
