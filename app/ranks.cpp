@@ -39,7 +39,9 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   worlds[0]->abort(error.what());
 }
 
-void end_before_ranks_meet(int rank, const std::exception& error) {
+void end_before_ranks_meet(const launch::Process& process, const std::exception& error) {
+  if (!process.attached) return;
+  const int rank = process.rank;
   if (rank > 0) std::this_thread::sleep_for(kForRank0ToStart);
   if (rank == 0 || dynamic_cast<const comm::SharedError*>(&error) == nullptr)
     write_err("error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), describe(error).text);
@@ -53,7 +55,7 @@ void require_one_process(const std::string& verb) {
   if (process.size == 1) return;
   const base::UserError error(
       verb, "this verb runs in one process, but {} were started; start it without mpirun or srun", process.size);
-  if (process.attached) end_before_ranks_meet(process.rank, error);  // others may wait within MPI
+  end_before_ranks_meet(process, error);  // others may wait within MPI
   throw error;
 }
 

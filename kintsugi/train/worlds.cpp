@@ -30,7 +30,11 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
   };
   if (s.parallel.transport == "auto" && process.wireup == launch::Wireup::none) require_all(1);
   auto worlds = transport.make(needed, options);
-  if (transport.launched) require_all(worlds[0]->size());
+  if (transport.launched) {
+    const int size = worlds[0]->size();
+    if (!fell_apart(process, size).empty()) worlds.clear();  // ends MPI as usual, without the error of a lost rank
+    require_all(size);
+  }
   return worlds;
 }
 
