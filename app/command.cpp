@@ -102,6 +102,13 @@ std::string meant(std::string_view word, const std::vector<std::string>& candida
   return word.size() < 64 && base::edit_distance(word, best) <= most ? best : "";
 }
 
+std::string unknown_verb(const CLI::App& command, const std::string& word) {
+  const std::string near = meant(word, verb_names(command));
+  return fmt::format("unknown verb \"{}\"; {}", base::one_line(word, 80),
+                     near.empty() ? fmt::format("there are {}", fmt::join(verb_names(command), ", "))
+                                  : fmt::format("did you mean \"{}\"?", near));
+}
+
 // The error for an unexpected argument.
 std::string unexpected(const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining(true);
@@ -114,12 +121,7 @@ std::string unexpected(const CLI::App& command) {
     return fmt::format("[{}] unknown option \"{}\"; {}", name, base::one_line(option, 80),
                        near.empty() ? fmt::format("see {} --help", name) : fmt::format("did you mean \"{}\"?", near));
   }
-  if (command.get_subcommands().empty()) {
-    const std::string near = meant(word, verb_names(command));
-    return fmt::format("[{}] unknown verb \"{}\"; {}", name, shown,
-                       near.empty() ? fmt::format("there are {}", fmt::join(verb_names(command), ", "))
-                                    : fmt::format("did you mean \"{}\"?", near));
-  }
+  if (command.get_subcommands().empty()) return "[kintsugi] " + unknown_verb(command, word);
   for (const TooMany& row : kTooMany)
     if (name == row.verb) return fmt::format("[{}] \"{}\" is an unexpected argument; {}", name, shown, row.instead);
   return fmt::format("[{}] \"{}\" is an unexpected argument; see {} --help", name, shown, name);
@@ -202,6 +204,8 @@ void Command::parse(std::span<const std::string> args, std::ostream& out, std::o
   try {
     std::vector<std::string> from_back(args.rbegin(), args.rend());  // it takes them from the back
     if (!args.empty() && args[0] == "help") {                        // "help VERB" is "VERB --help"
+      if (args.size() > 1 && !args[1].starts_with("-") && std::ranges::count(verb_names(*app_), args[1]) == 0)
+        throw base::UserError("kintsugi", "{}", unknown_verb(*app_, args[1]));
       from_back.pop_back();
       from_back.insert(from_back.begin(), "--help");
     }

@@ -108,6 +108,7 @@ TEST(Command, Pages) {
   EXPECT_LT(std::ranges::count(verb.out, '\n'), 30) << verb.out;
   EXPECT_EQ(run({"help", "check"}).out, verb.out);
   EXPECT_EQ(run({"help"}).out, help.out);
+  expect_error({"help", "chekc"}, 1, "[kintsugi] unknown verb \"chekc\"; did you mean \"check\"?");
   const Result version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, version_text() + "\n");

@@ -181,8 +181,8 @@ PlannedTime plan_time(const config::Settings& s, const std::vector<program::Prog
                       base::format_rate(tokens / devices, unit));
   if (peak != cluster.device.peak.end())
     text += fmt::format(
-        "  utilization   {:.1f}% of {} ({}): model FLOPs, nothing that is computed twice;\n"
-        "                {:.1f}% with all pairs of attention, {:.1f}% with all that is computed\n",
+        "  utilization   {:.1f}% of {} ({}), counting model FLOPs;\n"
+        "                {:.1f}% with all pairs of attention, {:.1f}% with all computed FLOPs\n",
         100 * per_device(work.model) / peak->second, to_string(peak->second, Measure::flops_per_second), s.train.dtype,
         100 * per_device(work.full_attention) / peak->second, 100 * per_device(work.hardware) / peak->second);
   text += print_fit(cluster, stages);

@@ -38,8 +38,8 @@ std::string heading(const config::Settings& s, const ProfileVerbOptions& o, cons
   const auto count = [](int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
-  std::string text = fmt::format("{} after {} to warm up, {}, random samples: {:.2f} ms a step, {}\n",
-                                 count(o.steps, "step"), o.warm_up, s.train.dtype, 1e3 * seconds,
+  std::string text = fmt::format("{} after {} to warm up, {}, random samples:\n  {} a step, {}\n",
+                                 count(o.steps, "step"), o.warm_up, s.train.dtype, base::format_seconds(seconds),
                                  base::format_rate(tokens / seconds, fmt::format("{}/s", models::unit_of(s.model))));
   const bool on_device = compile::on_a_device(s);
   text += fmt::format("{}{}, {}\nthe limit of a rank: {}\n", count(mesh.ranks(), "rank"),
