@@ -25,6 +25,7 @@
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/memory_size.h"
+#include "kintsugi/jobs/node_list.h"
 #include "kintsugi/jobs/supervise.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/run_files.h"
@@ -130,6 +131,8 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   config::Resolved config = read_run(run, RunsOn::any);
   const jobs::Job job = job_of(o, run, config.settings);
   check(job);
+  jobs::require_distinct_hosts("job", job.site.launch);
+  for (const std::string& directive : job.site.directives) jobs::require_distinct_hosts("job", directive);
   const std::string program = jobs::missing_program(jobs::submit_program(job.site.scheduler));
   if (o.submit && !program.empty())
     throw base::UserError("job",

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "app/ranks.h"
 #include "app/run_options.h"
@@ -17,6 +18,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/jobs/node_list.h"
 #include "kintsugi/jobs/signs.h"
 #include "kintsugi/jobs/supervise.h"
 #include "kintsugi/launch/process.h"
@@ -48,6 +50,12 @@ std::string this_rank(const launch::Process& p) {
   std::_Exit(1);
 }
 
+// Another rank was lost, and this one may wait for it. One that has an error to report has a second for it.
+void leave_attempt() {
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::_Exit(1);
+}
+
 std::unique_ptr<jobs::SignWriter> signs_of(const LaunchOptions& o, const launch::Process& p,
                                            const config::Settings& settings) {
   if (o.attempt == 0 || (p.size > kMostSigns && p.local_rank != 0)) return nullptr;
@@ -58,12 +66,14 @@ std::unique_ptr<jobs::SignWriter> signs_of(const LaunchOptions& o, const launch:
       .host = p.host,
       .watched = folder / jobs::kLauncherSign,
       .limit = limit,
+      .attempt = o.attempt,
       .slow =
           [&p, folder](double seconds) {
             write_err("warning: {}: the file system of \"{}\" did not respond for {:.0f} s\n", this_rank(p),
                       folder.parent_path().string(), seconds);
           },
-      .lost = [&p, again = o.supervisor.again](double seconds) { continue_without_launcher(p, again, seconds); }});
+      .lost = [&p, again = o.supervisor.again](double seconds) { continue_without_launcher(p, again, seconds); },
+      .ended = leave_attempt});
 }
 
 void run_rank(const LaunchOptions& o, const RunOptions& run) {
@@ -85,6 +95,7 @@ void run_launch(const LaunchOptions& o, const RunOptions& run) {
   if (const std::string program = jobs::missing_program(o.supervisor.with); !program.empty())
     throw base::UserError("launch", "--with: {} not found; in a container, bind it from the host",
                           base::one_line(program, 60));
+  jobs::require_distinct_hosts("launch", o.supervisor.with);
   supervise_run(o.supervisor, run);
 }
 

@@ -58,10 +58,10 @@ class Supervisor {
   void run() {
     say(in_words(process_));
     base::make_folders(signs());
-    const jobs::SignWriter sign(
-        {.path = signs() / jobs::kLauncherSign, .host = "", .slow = [](double seconds) {
-           say(fmt::format("the file system of the run's folder did not respond for {:.0f} s", seconds));
-         }});
+    sign_.emplace(jobs::SignWriter::Options{
+        .path = signs() / jobs::kLauncherSign, .host = "", .slow = [](double seconds) {
+          say(fmt::format("the file system of the run's folder did not respond for {:.0f} s", seconds));
+        }});
     set_guard();
     try {
       for (;;) {
@@ -101,6 +101,16 @@ class Supervisor {
     const std::string cancel = jobs::cancel_command(process_, text.substr(process_.job.size() + 1));
     if (!cancel.empty() && std::system(cancel.c_str()) != 0) say(fmt::format("`{}` failed", cancel));
     base::remove_if_possible(path);
+  }
+
+  // A job that the user has cancelled is not continued by another. Asked at once, as the scheduler will kill this
+  // process.
+  void look_for_cancellation() {
+    const std::string command = jobs::cancelled_command(process_);
+    if (cancelled_ || command.empty() || jobs::output_of("timeout 5 " + command).empty()) return;
+    cancelled_ = true;
+    say(options_.guard.empty() ? "the job was cancelled" : "the job was cancelled, and no other takes over");
+    cancel_guard();
   }
 
   fs::path signs() const { return folder_ / jobs::kSignsFolder; }
@@ -178,17 +188,23 @@ class Supervisor {
             ? std::max(1.0, options_.stop_after - std::chrono::duration<double>(Clock::now() - began_).count())
             : 0.0;
     watch_.emplace(signs(), std::chrono::milliseconds(static_cast<int64_t>(1e3 * settings_.launch.quiet_seconds)));
-    const auto found = [](std::string why) {
-      if (!why.empty()) say(why + "; ending the ranks");
+    const auto found = [this](std::string why) {
+      if (why.empty()) return why;
+      say(why + "; ending the ranks");
+      sign_->end_attempt(attempt_.number);
       return why;
     };
     return jobs::supervise(start, left,
                            {.look = [&] { return found(watch_->look()); },
                             .judge =
                                 [&](std::string_view line) {
+                                  // The other ranks wait for it, and the scheduler would let them for a while.
+                                  if (!jobs::victim_of({std::string(line)}).ranks.empty())
+                                    sign_->end_attempt(attempt_.number);
                                   // srun waits for the node, and the other ranks for its ranks.
                                   return found(line.find("Node failure on ") == line.npos ? "" : std::string(line));
-                                }});
+                                },
+                            .terminated = [&] { look_for_cancellation(); }});
   }
 
   void end(jobs::Outcome outcome, std::string why, bool given_up = false) {
@@ -215,6 +231,18 @@ class Supervisor {
                                    : "for " + base::format_duration(static_cast<double>(s.until - s.since))));
   }
 
+  // The rank that a failure names. Of an error that the run itself reports it is the one that reports it: those that
+  // end afterwards are its consequence.
+  jobs::Victim victim_of(const jobs::Failure& failure, const std::vector<std::string>& lines) const {
+    jobs::Victim victim = jobs::victim_of({failure.line});
+    const int rank = jobs::reporting_rank(failure.line);
+    const std::string node = rank >= 0 && attempt_.ranks > 1 ? watch_->node_of(rank) : "";
+    const jobs::Victim reporter = node.empty() ? jobs::Victim() : jobs::Victim{fmt::format("{}", rank), node};
+    if (victim.node.empty() && failure.kind->response == jobs::Response::stop) victim = reporter;
+    if (victim.node.empty()) victim = jobs::victim_of(lines);
+    return victim.node.empty() ? reporter : victim;
+  }
+
   // Whether that was all for this process.
   bool settle(const jobs::Ended& ended) {
     const auto end_of_run = ended.code == 0 ? train::read_end(folder_) : std::nullopt;
@@ -229,9 +257,7 @@ class Supervisor {
     const jobs::Failure failure = jobs::failure_of(lines, in_words(ended));
     const bool fails_again = ended.code != 0 && failure.kind->response == jobs::Response::stop;
     if ((ended.told && !fails_again) || (end_of_run && end_of_run->stop != train::Stop::none)) return go_on(ended);
-    jobs::Victim victim = jobs::victim_of(lines);
-    if (const int rank = jobs::reporting_rank(failure.line); victim.node.empty() && rank >= 0 && attempt_.ranks > 1)
-      if (const std::string node = watch_->node_of(rank); !node.empty()) victim = {fmt::format("{}", rank), node};
+    const jobs::Victim victim = victim_of(failure, lines);
     const std::string who = in_words(victim);
     const std::string why =
         fmt::format("{}{}: {}", failure.kind->name, who.empty() ? "" : " (" + who + ")", failure.line);
@@ -248,7 +274,7 @@ class Supervisor {
   bool go_on(const jobs::Ended& ended) {
     end(jobs::Outcome::stopped, ended.code == 0 ? "told to end" : fmt::format("told to end; {}", in_words(ended)));
     const std::string at = fmt::format("stopped at step {} of {}", attempt_.to, settings_.train.steps);
-    if (options_.again.empty()) {
+    if (options_.again.empty() || cancelled_) {
       say(at + "; start it again to go on");
       return true;
     }
@@ -268,6 +294,8 @@ class Supervisor {
   const launch::Process process_ = launch::this_process();
   const Clock::time_point began_ = Clock::now();
   int64_t most_restarts_ = 0;
+  std::optional<jobs::SignWriter> sign_;  // during run()
+  bool cancelled_ = false;                // by the user
   std::vector<std::string> sets_;         // of the layout, if it is not the run's
   std::optional<jobs::SignWatch> watch_;  // of the last attempt
   jobs::Attempt attempt_;

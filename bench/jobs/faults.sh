@@ -45,11 +45,10 @@ draw() {
 }
 # The process of a rank: the variables of its step name it.
 pid_of_rank() {
-  local entry
-  for entry in /proc/[0-9]*; do
-    [[ $(readlink "$entry/exe" 2>/dev/null) == "$kintsugi" ]] || continue
-    { tr '\0' '\n' <"$entry/environ" | grep -qx "SLURM_PROCID=$1" && tr '\0' ' ' <"$entry/cmdline" | grep -q -e --supervised; } 2>/dev/null &&
-      { echo "${entry#/proc/}"; return; }
+  local pid
+  for pid in $(pgrep -f -- "^$kintsugi launch .*--supervised"); do
+    [[ /proc/$pid/cwd -ef $work ]] || continue
+    { tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "SLURM_PROCID=$1"; } 2>/dev/null && { echo "$pid"; return; }
   done
 }
 steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
@@ -112,7 +111,7 @@ one() {
     stop) kill -STOP "$pid"; pattern="no sign of life from any rank on $node for [0-9]+ s \(rank $rank\)" ;;
     slow) pattern="rank $rank on $node is a straggler" limit=90 during=slow_down ;;
     flip) "$root/bench/jobs/flip.py" "$pid" "$state" >/dev/null; pattern="replicas differ \(rank $rank on $node\)" ;;
-    full) dd if=/dev/zero of=disk/filler bs=1M status=none 2>/dev/null; pattern="the disk is full \(rank [0-9]+ on n[0-9]+\)" ;;
+    full) dd if=/dev/zero of=disk/filler bs=1M status=none 2>/dev/null; pattern="the disk is full \(rank ([0-9]) on n[0-9]+\): error: \[[a-z]+\] (rank \1:|step|cannot)" ;;
     hang)
       fsfreeze --freeze disk
       sleep 30

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--seed S]: on a Slurm of four hosts of its own
+# kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--steps N] [--seed S]: on a Slurm of four hosts of its own
 # (namespaces with addresses, processes and memory of their own), runs that `kintsugi job` submits, in each of which one thing
 # is killed at a moment that follows from the seed: a rank (20), a node (10: its network is cut and all its processes end at
 # once; it stays down until the run has ended), the batch shell, which is the launcher (5), or slurmctld (5). Every run must
 # complete unattended. Its metrics must be those of an undisturbed run, bit for bit; after the loss of a node it continues on
 # the three that are left, in another layout, and its last loss must be within 2%. At most one checkpoint interval may be
-# repeated. The last lines count; exit code 1 if a run did not complete or differs.
+# repeated. --steps: of each run (400), a tenth of which is the interval. The last lines count, and give the longest time from
+# a kill to the next step (a lost node is noticed when Slurm gives it up, after 15 s); exit code 1 if a run did not complete or differs.
 set -uo pipefail
-usage() { echo "usage: kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--seed S]" >&2; exit 2; }
+usage() { echo "usage: kills.sh KINTSUGI [--ranks N] [--nodes N] [--shells N] [--controllers N] [--steps N] [--seed S]" >&2; exit 2; }
 (($# >= 1)) || usage
 kintsugi=$(realpath "$1"); shift
-ranks=20 nodes=10 shells=5 controllers=5 state=1
+ranks=20 nodes=10 shells=5 controllers=5 steps=400 state=1
 while (($# >= 2)); do
   case $1 in
     --ranks) ranks=$2 ;;
     --nodes) nodes=$2 ;;
     --shells) shells=$2 ;;
     --controllers) controllers=$2 ;;
+    --steps) steps=$2 ;;
     --seed) state=$2 ;;
     *) usage ;;
   esac
@@ -37,21 +39,22 @@ draw() {
 }
 numbers() { sed 's/,"tokens_per_second".*//' "$1/metrics.jsonl"; }
 last_loss() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
-# Processes of the program in this folder that run below Slurm: ranks, or with an argument those with that option.
+# Processes of the program in this folder with that option: ranks (--supervised), or launchers (--with).
 pids_of() {
-  local entry
-  for entry in /proc/[0-9]*; do
-    [[ $(readlink "$entry/exe" 2>/dev/null) == "$kintsugi" && $(readlink "$entry/cwd" 2>/dev/null) == "$work" ]] || continue
-    { tr '\0' ' ' <"$entry/cmdline" | grep -q -e "$1"; } 2>/dev/null && echo "${entry#/proc/}"
-  done
+  local pid
+  for pid in $(pgrep -f -- "^$kintsugi launch .*$1"); do [[ /proc/$pid/cwd -ef $work ]] && echo "$pid"; done
   true
+}
+# Whether a step was completed after the last resumption.
+resumed() {
+  cat "$1"/job_*.log 2>/dev/null | awk '/resumed at step/ { r = 1; n = 0 } r && /^[0-9:]+ step [0-9]+\// { ++n } END { exit !n }'
 }
 steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
 ended() { grep -qs '"outcome":"finished"\|"given_up":true' "$1/attempts.jsonl"; }
 
 for ((i = 0; i < 400; ++i)); do echo "Line $((i * i % 97)) of a text that a model can learn."; done >text.txt
 "$kintsugi" prepare text.txt --tokenizer bytes --output corpus >log 2>&1 || { cat log; exit 1; }
-cat >run.toml <<'TOML'
+cat >run.toml <<TOML
 [model]
 layers = 1
 embed = 32
@@ -60,12 +63,12 @@ heads = 2
 train = "corpus/train"
 [train]
 folder = "runs/x"
-steps = 400
+steps = $steps
 global_batch = 12
 sequence = 32
 event_files = false
 [checkpoint]
-every = 40
+every = $((steps / 10))
 [parallel]
 ranks = 4
 threads = 1
@@ -103,19 +106,20 @@ kill_controller() {
 }
 
 series() {
-  local kind=$1 count=$2 k run seconds began repeated good=0
+  local kind=$1 count=$2 k run seconds began repeated restart killed_at restarts=() good=0
   for ((k = 1; k <= count; ++k)); do
     run=runs/$kind$k
     "$kintsugi" job run.toml --site slurm --nodes 4 --least-nodes 3 --guard --time 30 --set "train.folder=$run" --submit \
       >log 2>&1 || { cat log; exit 1; }
-    draw 330
-    local at=$((drawn + 20))
+    draw $((steps * 8 / 10))
+    local at=$((drawn + steps / 20))
     for ((i = 0; i < 1200 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
     "kill_$kind" || { echo "FAILED $run: nothing to kill"; failures=$((failures + 1)); continue; }
     done_kills=$((done_kills + 1))
-    began=$SECONDS
-    for ((i = 0; i < 1200; ++i)); do
+    began=$SECONDS restart="" killed_at=$EPOCHREALTIME
+    for ((i = 0; i < 4800; ++i)); do
       ended "$run" && break
+      [[ -n $restart ]] || ! resumed "$run" || restart=$(awk -v a="$killed_at" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
       sleep 0.25
     done
     seconds=$((SECONDS - began))
@@ -123,14 +127,15 @@ series() {
     # Steps that were done twice: of the log's lines those that count down.
     repeated=$(sed -n 's/.*"from":\([0-9]*\).*/\1/p' "$run/attempts.jsonl" | tail -n 1)
     repeated=$((at - repeated))
+    (($(grep -c '"began"' "$run/attempts.jsonl") > 1)) || repeated=0
     local bad=
     grep -qs '"outcome":"finished"' "$run/attempts.jsonl" || bad="it did not finish"
     if [[ $kind == node ]]; then
       [[ -n $bad ]] || awk -v a="$(last_loss runs/whole)" -v b="$(last_loss "$run")" 'BEGIN { exit !(b < 1.02 * a + 0.02) }' ||
         bad="loss $(last_loss "$run"), undisturbed $(last_loss runs/whole)"
-      [[ $(steps_of "$run") == 400 ]] || bad="$(steps_of "$run") of 400 steps"
+      [[ $(steps_of "$run") == "$steps" ]] || bad="$(steps_of "$run") of $steps steps"
     elif ! cmp -s <(numbers runs/whole) <(numbers "$run"); then
-      bad="$(steps_of "$run") of 400 steps, or other metrics"
+      bad="$(steps_of "$run") of $steps steps, or other metrics"
     fi
     if [[ -n $bad ]]; then
       echo "FAILED $run (killed at step $at): $bad"
@@ -138,8 +143,9 @@ series() {
       failures=$((failures + 1))
     else
       good=$((good + 1))
-      echo "$run: killed at step $at${killed_node:+ (n$killed_node)}, complete after $seconds s; $(grep -c '"began"' "$run/attempts.jsonl") attempts, some $((repeated < 0 ? 0 : repeated)) steps repeated"
+      echo "$run: killed at step $at${killed_node:+ (n$killed_node)}, complete after $seconds s${restart:+, next step after $restart s}; $(grep -c '"began"' "$run/attempts.jsonl") attempts, some $((repeated < 0 ? 0 : repeated)) steps repeated"
     fi
+    [[ -z $restart ]] || restarts+=("$restart")
     scancel --me 2>/dev/null
     if [[ -n $killed_node ]]; then
       "$root/tests/slurm/host.sh" slurm start "$killed_node"
@@ -148,7 +154,9 @@ series() {
     for ((i = 0; i < 240; ++i)); do [[ $(sinfo -h -t idle -o %D 2>/dev/null) == 4 ]] && break; sleep 0.5; done
     rm -rf "$run"
   done
-  summary+="$kind $good of $count, "
+  summary+="$kind $good of $count"
+  ((${#restarts[@]} == 0)) || summary+=" (next step after $(printf '%s\n' "${restarts[@]}" | sort -n | tail -n 1) s at most)"
+  summary+=", "
 }
 series rank "$ranks"
 series controller "$controllers"

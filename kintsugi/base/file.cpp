@@ -312,8 +312,14 @@ void FileWriter::set_past_cache(bool past_cache) {
 
 void FileWriter::close() {
   if (behind_) behind_->wait();
-  write_all({buffer_.get(), buffered_}, false);
+  write_all({buffer_.get(), std::exchange(buffered_, 0)}, false);
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("sync", path_);
+  close_unsynced();
+}
+
+void FileWriter::close_unsynced() {
+  if (behind_) behind_->wait();
+  write_all({buffer_.get(), std::exchange(buffered_, 0)}, false);
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail("close", path_);
 }

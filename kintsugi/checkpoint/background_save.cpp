@@ -6,6 +6,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/local_parts.h"
 #include "kintsugi/checkpoint/state_pieces.h"
 #include "kintsugi/comm/agree.h"
 
@@ -19,9 +20,9 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
 
 }  // namespace
 
-BackgroundSave::BackgroundSave(const run::Executor& executor, std::filesystem::path local)
+BackgroundSave::BackgroundSave(const run::Executor& executor, LocalFolder local)
     : executor_(executor), local_(std::move(local)) {
-  base::require(executor.on_device() || !local_.empty(), "checkpoint", "a save in the background needs a copy");
+  base::require(executor.on_device() || !local_.path.empty(), "checkpoint", "a save in the background needs a copy");
   if (executor.on_device()) snapshot_.emplace(executor);
 }
 
@@ -43,6 +44,7 @@ void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path&
                });
   };
   error_ = nullptr;
+  staged_ = false;
   contents_ = contents;
   place_ = step_folder(run_folder, step);
   try {
@@ -52,22 +54,29 @@ void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path&
     });
     comm::together(all, [&] {
       if (all.rank() != 0) begins();
-      if (!snapshot_) writer_->stage(local_);
+      if (!snapshot_) stage();
       written_ = false;
       thread_ = base::start_thread([this] { write(); });
     });
   } catch (...) {
     wait();
+    staged_ = false;
     writer_.reset();
     throw;
   }
   stage_seconds_ = seconds_since(began);
 }
 
+void BackgroundSave::stage() {
+  writer_->stage(local_.path, contents_);
+  staged_ = true;
+}
+
 void BackgroundSave::write() {
   const auto began = std::chrono::steady_clock::now();
   try {
-    snapshot_ ? writer_->write() : writer_->drain();
+    if (snapshot_ && !local_.path.empty()) stage();
+    staged_ ? writer_->drain(local_.bytes_per_second) : writer_->write();
   } catch (...) {
     error_ = std::current_exception();
   }
@@ -89,11 +98,14 @@ std::filesystem::path BackgroundSave::finish(comm::Communicator& all) {
     comm::together(all, [&] {
       if (all.rank() == 0) writer_->finish(contents_);
     });
+    writer_->remove_staged();
   } catch (
       const comm::SharedError&) {  // from the save itself; if another rank did not call, only finish_alone() is left
+    staged_ = false;
     writer_.reset();
     throw;
   }
+  staged_ = false;
   writer_.reset();
   return place_;
 }
@@ -111,10 +123,12 @@ std::optional<std::filesystem::path> BackgroundSave::finish_alone() noexcept {
     }
     if (whole) {
       writer_->finish(contents_);
+      writer_->remove_staged();
       finished = place_;
     }
   } catch (...) {  // the error that ended the run takes precedence
   }
+  staged_ = false;
   writer_.reset();
   return finished;
 }

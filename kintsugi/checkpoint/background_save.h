@@ -15,11 +15,17 @@
 
 namespace kintsugi::checkpoint {
 
+// A folder on the node that is written first.
+struct LocalFolder {
+  std::filesystem::path path = {};  // "": none
+  double bytes_per_second = 0;      // at most copied from there to the run's folder; 0: no limit
+};
+
 class BackgroundSave {
  public:
-  // On a device, allocates the snapshot; else `local` is the folder on the node that is written first. Throws UserError
-  // if the host cannot provide the memory.
-  explicit BackgroundSave(const run::Executor& executor, std::filesystem::path local = {});
+  // On a device, allocates the snapshot; else there must be a local folder. Throws UserError if the host cannot provide
+  // the memory.
+  explicit BackgroundSave(const run::Executor& executor, LocalFolder local = {});
   ~BackgroundSave();  // joins the thread; an unfinished save leaves no checkpoint
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
@@ -29,6 +35,8 @@ class BackgroundSave {
   bool under_way() const { return writer_.has_value(); }  // the same on all ranks, until finish_alone()
   // Whether this rank has finished writing or has failed.
   bool written() const { return written_; }
+  // This rank's part in the local folder, once it is complete; null: not yet, or there is no such folder.
+  const LocalPart* staged() const { return staged_ ? &writer_->staged() : nullptr; }
   // Of the last save: how long begin() and the thread took.
   double stage_seconds() const { return stage_seconds_; }
   double drain_seconds() const { return drain_seconds_; }
@@ -40,17 +48,18 @@ class BackgroundSave {
   std::optional<std::filesystem::path> finish_alone() noexcept;
 
  private:
+  void stage();
   void write();
   void wait();
 
   const run::Executor& executor_;
-  const std::filesystem::path local_;
+  const LocalFolder local_;
   std::optional<Snapshot> snapshot_;  // on a device
   std::optional<CheckpointWriter> writer_;
   Contents contents_;
   std::filesystem::path place_;
   std::thread thread_;
-  std::atomic<bool> written_ = true;
+  std::atomic<bool> written_ = true, staged_ = false;
   std::exception_ptr error_;  // thrown by the thread
   double stage_seconds_ = 0, drain_seconds_ = 0;
 };

@@ -73,4 +73,9 @@ void SafetensorsWriter::close() {
   file_.close();
 }
 
+void SafetensorsWriter::close_unsynced() {
+  base::require(left_ == 0, "safetensors", "the file is closed {} bytes before its end", left_);
+  file_.close_unsynced();
+}
+
 }  // namespace kintsugi::checkpoint

@@ -61,6 +61,7 @@ class SafetensorsWriter {
 
   void write(std::span<const std::byte> bytes);
   void close();
+  void close_unsynced();
   uint64_t size() const { return file_.size(); }     // bytes written so far
   const std::string& head() const { return head_; }  // length field and header
 

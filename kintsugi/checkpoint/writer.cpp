@@ -1,6 +1,8 @@
 #include "kintsugi/checkpoint/writer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/local_parts.h"
 #include "kintsugi/checkpoint/safetensors.h"
 #include "kintsugi/checkpoint/where.h"
 
@@ -45,6 +48,22 @@ void write_whole(const fs::path& path, std::string_view content) {
 
 }  // namespace
 
+void copy_part(const fs::path& file, const fs::path& folder, int rank, std::string_view index,
+               double bytes_per_second) {
+  using Clock = std::chrono::steady_clock;
+  const base::ReadOnlyFile from(file);
+  base::FileWriter to(folder / rank_file(rank));
+  const auto began = Clock::now();
+  base::for_each_block(from, [&](std::span<const std::byte> block) {
+    to.write(block);
+    if (bytes_per_second > 0)
+      std::this_thread::sleep_until(began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
+                                                static_cast<double>(to.size()) / bytes_per_second)));
+  });
+  to.close();
+  base::write_file_atomically(part_list(folder, rank), index);
+}
+
 CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, int ranks)
     : run_folder_(std::move(run_folder)), folder_(part_folder(run_folder_, step)), rank_(rank), ranks_(ranks) {
   base::require(step >= 0 && 0 <= rank && rank < ranks, kWhere, "step {}, rank {} of {}", step, rank, ranks);
@@ -63,7 +82,6 @@ CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, 
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  if (!staged_.empty()) base::remove_if_possible(staged_);
   if (finished_ || rank_ != 0) return;
   base::remove_if_possible(folder_);  // if it fails, the next save retries
 }
@@ -103,33 +121,38 @@ std::string CheckpointWriter::free_key(const std::string& name) {
 
 void CheckpointWriter::write(base::Writing way) {
   saving(index_.step, [&] {
-    write_file(folder_ / rank_file(rank_), way);
+    write_file(folder_ / rank_file(rank_), way, true);
     base::write_file_atomically(part_list(folder_, rank_), print_index(index_));
   });
 }
 
-void CheckpointWriter::stage(const fs::path& local) {
+void CheckpointWriter::stage(const fs::path& local, const Contents& contents) {
   saving(index_.step, [&] {
     base::make_folders(local);
-    const std::string run = fs::absolute(run_folder_).lexically_normal().string();
-    staged_ = local / fmt::format("kintsugi_{}_{}", checksum_text(checksum_of(run)), rank_file(rank_));
-    write_file(staged_, base::Writing::through_cache);
+    const fs::path file = local_file(local, run_folder_, rank_, LocalKind::staged);
+    remove_part(file);
+    write_file(file, base::Writing::through_cache, false);
+    staged_ = std::make_unique<LocalPart>(LocalPart{.file = file,
+                                                    .step = index_.step,
+                                                    .rank = rank_,
+                                                    .ranks = ranks_,
+                                                    .bytes = index_.files.at(rank_file(rank_)).bytes,
+                                                    .list = print_index(index_)});
+    if (rank_ == 0) staged_->contents = contents;
+    write_description(file, describe(*staged_));
   });
 }
 
-void CheckpointWriter::drain() {
-  saving(index_.step, [&] {
-    const base::ReadOnlyFile from(staged_);
-    base::FileWriter to(folder_ / rank_file(rank_));
-    base::for_each_block(from, [&](std::span<const std::byte> block) { to.write(block); });
-    to.close();
-    base::write_file_atomically(part_list(folder_, rank_), print_index(index_));
-    base::remove_if_possible(staged_);
-    staged_.clear();
-  });
+void CheckpointWriter::drain(double bytes_per_second) {
+  saving(index_.step, [&] { copy_part(staged_->file, folder_, rank_, staged_->list, bytes_per_second); });
 }
 
-void CheckpointWriter::write_file(const fs::path& path, base::Writing way) {
+void CheckpointWriter::remove_staged() {
+  if (staged_) remove_part(staged_->file);
+  staged_.reset();
+}
+
+void CheckpointWriter::write_file(const fs::path& path, base::Writing way, bool sync) {
   std::vector<SafetensorsTensor> tensors;
   for (const Added& added : added_) {
     const StoredTensor& tensor = index_.tensors.at(added.name);
@@ -155,7 +178,7 @@ void CheckpointWriter::write_file(const fs::path& path, base::Writing way) {
                   tensors[i].bytes(), bytes);
     index_.tensors.at(added_[i].name).pieces[added_[i].position].checksum = checksum.value();
   }
-  file.close();
+  sync ? file.close() : file.close_unsynced();
   index_.files[rank_file(rank_)] = {file.size(), checksum_of(file.head())};
 }
 

@@ -16,10 +16,12 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/base/file.h"
@@ -47,6 +49,13 @@ struct Contents {
   std::string tokenizer;     // tokenizer.json; empty if there is none
 };
 
+struct LocalPart;
+
+// Copies the file of a rank and its index to the temporary folder of a checkpoint, at most `bytes_per_second` if that
+// is not 0, and syncs it.
+void copy_part(const std::filesystem::path& file, const std::filesystem::path& folder, int rank, std::string_view index,
+               double bytes_per_second = 0);
+
 class CheckpointWriter {
  public:
   // Rank 0 removes leftovers of earlier saves from the run's folder and creates the temporary folder.
@@ -62,11 +71,13 @@ class CheckpointWriter {
   // Writes and syncs this rank's file; through the page cache by default, which needs no thread and little memory.
   void write(base::Writing way = base::Writing::through_cache);
 
-  // The same in two parts: stage() writes this rank's file to a folder on its node, after which the bytes of the pieces
-  // may change; drain() copies it to the checkpoint, syncs, and removes it. The staged file has a name of the run and
-  // the rank, so that a save that was killed leaves at most one.
-  void stage(const std::filesystem::path& local);
-  void drain();
+  // The same in two parts: stage() writes this rank's file to a folder on its node (local_parts.h), after which the
+  // bytes of the pieces may change; drain() copies it to the checkpoint and syncs, at most `bytes_per_second` if that
+  // is not 0. The staged file has a name of the run and the rank, so that a save that was killed leaves at most one.
+  void stage(const std::filesystem::path& local, const Contents& contents);
+  void drain(double bytes_per_second = 0);
+  const LocalPart& staged() const { return *staged_; }  // after stage()
+  void remove_staged();                                 // once the checkpoint is complete
 
   // For rank 0, while the others may still be writing.
   bool all_have_written() const;
@@ -82,12 +93,12 @@ class CheckpointWriter {
   };
 
   std::string free_key(const std::string& name);
-  void write_file(const std::filesystem::path& path, base::Writing way);
+  void write_file(const std::filesystem::path& path, base::Writing way, bool sync);
   void join(const Contents& contents);
 
   std::filesystem::path run_folder_;
   std::filesystem::path folder_;  // temporary
-  std::filesystem::path staged_;  // this rank's file; empty: none
+  std::unique_ptr<LocalPart> staged_;
   int rank_;
   int ranks_;
   Index index_;  // of this rank's pieces

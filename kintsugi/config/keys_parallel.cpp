@@ -179,6 +179,13 @@ std::vector<Key> checkpoint_keys() {
            "node-local folder: checkpoints are written there and copied to the run's folder in the background; empty: "
            "none",
            "local_checkpoint_dir staging_dir"}),
+      checkpoint<&Checkpoint::neighbour>(
+          {"neighbour", Boolean{}, free, "",
+           "with local: a rank on another node keeps a copy of each part until it is in the run's folder",
+           "neighbor buddy"}),
+      checkpoint<&Checkpoint::drain_megabytes>(
+          {"drain_megabytes", kNotNegative, free, "",
+           "with local: megabytes per second that each rank copies to the run's folder at most; 0: no limit", ""}),
   };
 }
 

@@ -7,9 +7,11 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 
 namespace kintsugi::jobs {
@@ -48,12 +50,16 @@ int64_t number_in(std::string_view text, std::string_view list) {
 }
 
 // One part, with any number of brackets; each range keeps the digits of its first number.
+// Names that were seen before go to `twice`.
 void expand_part(const std::string& begun, std::string_view part, std::string_view list, std::set<std::string>& seen,
-                 std::vector<std::string>& nodes) {
+                 std::vector<std::string>& nodes, std::string& twice) {
   const size_t open = part.find('[');
   if (open == part.npos) {
     std::string name = begun + std::string(part);
-    if (!seen.insert(name).second) return;
+    if (!seen.insert(name).second) {
+      if (twice.empty()) twice = std::move(name);
+      return;
+    }
     if (nodes.size() >= kMostNodes)
       throw base::UserError("launch", "the list of nodes \"{}\" has more than {}", base::one_line(list, 80),
                             kMostNodes);
@@ -68,7 +74,48 @@ void expand_part(const std::string& begun, std::string_view part, std::string_vi
     const int64_t from = number_in(first, list), to = number_in(last, list);
     if (to < from || to - from >= static_cast<int64_t>(kMostNodes)) fail_list(list);
     for (int64_t n = from; n <= to; ++n)
-      expand_part(fmt::format("{}{}{:0{}}", begun, part.substr(0, open), n, first.size()), rest, list, seen, nodes);
+      expand_part(fmt::format("{}{}{:0{}}", begun, part.substr(0, open), n, first.size()), rest, list, seen, nodes,
+                  twice);
+  }
+}
+
+std::vector<std::string> expand_list(std::string_view list, std::string& twice) {
+  std::vector<std::string> nodes;
+  std::set<std::string> seen;
+  for (const std::string_view part : parts_of(list)) expand_part("", part, list, seen, nodes, twice);
+  return nodes;
+}
+
+// The words of a command, at spaces and the first "=" of an option.
+std::vector<std::string> option_words(std::string_view command) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < command.size();) {
+    const size_t end = std::min(command.find(' ', at), command.size());
+    const std::string_view word = command.substr(at, end - at);
+    const size_t equals = word.starts_with('-') ? word.find('=') : word.npos;
+    if (!word.empty()) words.emplace_back(word.substr(0, equals));
+    if (equals != word.npos) words.emplace_back(word.substr(equals + 1));
+    at = end + 1;
+  }
+  return words;
+}
+
+// Of mpirun and mpiexec: a host per line, then its slots.
+void require_distinct_lines(std::string_view where, const std::string& path) {
+  const std::string text = base::read_file(path);
+  std::map<std::string, int> lines;
+  int line = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    ++line;
+    std::string host = text.substr(at, end - at);
+    at = end + 1;
+    host.erase(0, host.find_first_not_of(" \t"));
+    host.resize(std::min(host.find_first_of(" \t\r#:"), host.size()));
+    if (host.empty()) continue;
+    if (const auto [first, is_new] = lines.emplace(host, line); !is_new)
+      throw base::UserError(where, "{}:{}: host {} is there already, in line {}; give it once, with slots=2", path,
+                            line, base::one_line(host, 60), first->second);
   }
 }
 
@@ -82,10 +129,26 @@ std::vector<std::string> nodes_in(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> expand_nodes(std::string_view list) {
-  std::vector<std::string> nodes;
-  std::set<std::string> seen;
-  for (const std::string_view part : parts_of(list)) expand_part("", part, list, seen, nodes);
-  return nodes;
+  std::string ignored;
+  return expand_list(list, ignored);
+}
+
+void require_distinct_hosts(std::string_view where, std::string_view command) {
+  constexpr std::array<std::string_view, 4> kFiles = {"--hostfile", "-hostfile", "--machinefile", "-machinefile"};
+  constexpr std::array<std::string_view, 2> kLists = {"--nodelist", "-w"};
+  const std::vector<std::string> words = option_words(command);
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& value = words[i + 1];
+    if (value.find_first_of("$`'\"{") != value.npos) continue;
+    if (std::ranges::find(kFiles, words[i]) != kFiles.end() ||
+        (words[i] == "-f" && words[0].find("mpi") != std::string::npos))  // MPICH's
+      require_distinct_lines(where, value);
+    if (std::ranges::find(kLists, words[i]) == kLists.end()) continue;
+    std::string twice;
+    expand_list(value, twice);
+    if (!twice.empty())
+      throw base::UserError(where, "{} {}: host {} is there twice", words[i], base::one_line(value, 80), twice);
+  }
 }
 
 std::string join_nodes(const std::vector<std::string>& nodes) {
@@ -138,6 +201,12 @@ std::string cancel_command(const launch::Process& p, const std::string& job) {
       return "";
   }
   return "";
+}
+
+std::string cancelled_command(const launch::Process& p) {
+  return p.scheduler == launch::Scheduler::slurm
+             ? fmt::format("scontrol show job {} | grep -o -m 1 JobState=CANCELLED", p.job)
+             : "";
 }
 
 std::string output_of(const std::string& command) {

@@ -13,6 +13,12 @@ namespace kintsugi::jobs {
 // range that ends before it begins, or more than 100,000 names.
 std::vector<std::string> expand_nodes(std::string_view list);
 
+// Throws UserError "[where] ..." if a host file or list of nodes that a command or a directive names ("--hostfile
+// hosts",
+// "--nodelist=n[1-3]") has a host twice, or if that file cannot be read. Names with variables of the shell are not
+// checked.
+void require_distinct_hosts(std::string_view where, std::string_view command);
+
 // "n1,n2,n3"
 std::string join_nodes(const std::vector<std::string>& nodes);
 
@@ -32,6 +38,9 @@ JobNodes nodes_of_job(const launch::Process& process);
 
 // "scancel 13"; "" if the scheduler has none.
 std::string cancel_command(const launch::Process& process, const std::string& job);
+
+// Prints something if the user has cancelled the job; "" if the scheduler has no such command.
+std::string cancelled_command(const launch::Process& process);
 
 // Standard output of a command run by /bin/sh; nothing if it fails.
 std::string output_of(const std::string& command);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/jobs/job.h"
@@ -238,10 +239,11 @@ std::string pod(const Job& job, std::string_view name, const std::vector<std::st
     environment += fmt::format("            # {}\n            - name: {}\n              value: {}\n", s.why, s.name,
                                yaml(s.value));
   if (name == "launcher")
-    environment +=
+    environment += fmt::format(
         "            # sshd of the workers listens there; a worker that has not started yet is tried again\n"
-        "            - name: OMPI_MCA_plm_rsh_args\n"
-        "              value: \"-p 2222 -o ConnectionAttempts=60 -o StrictHostKeyChecking=no\"\n";
+        "            - name: {}\n"
+        "              value: \"-p 2222 -o ConnectionAttempts=60 -o StrictHostKeyChecking=no\"\n",
+        job.mpi == "pmi2" ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
   if (!environment.empty()) text += "            env:\n" + environment;
   if (name == "worker" && job.on_devices)
     text += fmt::format("            resources:\n              limits:\n                nvidia.com/gpu: {}\n",
@@ -255,6 +257,16 @@ std::string pod(const Job& job, std::string_view name, const std::vector<std::st
   return text;
 }
 
+// The name of a job whose workers' host names are labels of DNS: NAME-worker-9999, in lower case.
+std::string label_of(const Job& job) {
+  std::string name = job.name;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr size_t kMost = 63;
+  name.resize(std::min(name.size(), kMost - fmt::format("-worker-{}", job.nodes - 1).size()));
+  while (name.ends_with('-')) name.pop_back();
+  return name;
+}
+
 std::string manifest(const Job& job) {
   std::vector<std::string> launch = {job.command, "launch"};
   launch.insert(launch.end(), job.arguments.begin(), job.arguments.end());
@@ -263,8 +275,9 @@ std::string manifest(const Job& job) {
   launch.insert(launch.end(), options.begin(), options.end());
   std::string text = fmt::format("# {}: written by `{}`.\n", job.site.title, job.asked);
   text += fmt::format(
-      "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: {}\nspec:\n  slotsPerWorker: {}\n", job.name,
-      job.ranks_per_node());
+      "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: {}\nspec:\n  slotsPerWorker: {}\n"
+      "  mpiImplementation: {}\n",
+      label_of(job), job.ranks_per_node(), job.mpi == "pmi2" ? "MPICH" : "OpenMPI");
   text += "  # Of the user of the image; its keys are mounted there.\n  sshAuthMountPath: /home/mpiuser/.ssh\n";
   text += "  launcherCreationPolicy: WaitForWorkersReady\n";
   text +=

@@ -46,6 +46,20 @@ std::string read_sign(const fs::path& path) {
   return n > 0 ? std::string(text.data(), static_cast<size_t>(n)) : "";
 }
 
+// "COUNT HOST ATTEMPT\n"; host and attempt may be missing.
+std::string host_in(const std::string& sign) {
+  const size_t space = sign.find(' ');
+  if (space == std::string::npos) return "";
+  return sign.substr(space + 1, sign.find_first_of(" \n", space + 1) - space - 1);
+}
+
+int64_t attempt_in(const std::string& sign) {
+  int64_t attempt = 0;
+  const size_t last = sign.rfind(' ');
+  if (last != std::string::npos) std::from_chars(sign.data() + last + 1, sign.data() + sign.size(), attempt);
+  return attempt;
+}
+
 }  // namespace
 
 std::string rank_sign(int rank) {
@@ -70,21 +84,34 @@ SignWriter::~SignWriter() {
   ::unlink(options_.path.c_str());
 }
 
+void SignWriter::end_attempt(int64_t attempt) {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_attempt_ = attempt;
+  }
+  ends_.notify_all();
+}
+
 void SignWriter::run() {
   using Clock = std::chrono::steady_clock;
   std::string seen;
   Clock::time_point changed = Clock::now();
-  bool lost = false;
+  bool lost = false, ended = false;
   std::unique_lock lock(mutex_);
   for (uint64_t count = 0; !end_; ++count) {
+    const int64_t attempt = ended_attempt_;
     lock.unlock();
     const auto began = Clock::now();
-    write_sign(options_.path, fmt::format("{:012} {}\n", count, options_.host));
+    write_sign(options_.path, fmt::format("{:012} {} {:012}\n", count, options_.host, attempt));
     std::string now = options_.watched.empty() ? "" : read_sign(options_.watched);
     const auto took = Clock::now() - began;
     if (took > kHeldUp) {
       if (options_.slow) options_.slow(seconds(took));
       changed += took;
+    }
+    if (!ended && options_.attempt > 0 && attempt_in(now) == options_.attempt) {
+      ended = true;
+      if (options_.ended) options_.ended();
     }
     if (now != seen && !now.empty()) {
       seen = std::move(now);
@@ -95,7 +122,7 @@ void SignWriter::run() {
     }
     lock.lock();
     const auto next = Clock::now() + kPeriod;
-    ends_.wait_until(lock, next, [&] { return end_; });
+    ends_.wait_until(lock, next, [&] { return end_ || ended_attempt_ != attempt; });
     // A process that was stopped has not seen the others meanwhile.
     if (const auto late = Clock::now() - next; late > kHeldUp) changed += late;
   }
@@ -110,12 +137,11 @@ std::string SignWatch::look() {
     const char* const last = name.data() + name.size();
     if (!name.starts_with(kRank) || std::from_chars(name.data() + kRank.size(), last, rank).ptr != last) continue;
     std::string text = read_sign(i->path());
-    const size_t space = text.find(' ');
-    if (space == std::string::npos) continue;
+    if (text.find(' ') == std::string::npos) continue;
     there.insert(rank);
     Sign& sign = signs_[rank];
     if (text == sign.text) continue;
-    nodes_[rank] = sign.host = text.substr(space + 1, text.find('\n') - space - 1);
+    nodes_[rank] = sign.host = host_in(text);
     sign.text = std::move(text);
     sign.changed = Clock::now();
   }

@@ -28,14 +28,21 @@ class SignWriter {
     std::string host;                      // of this process
     std::filesystem::path watched = {};    // a sign of another process; "": none
     std::chrono::milliseconds limit = {};  // after which an unchanged `watched` is lost
-    // Called by the thread. slow: the file system did not respond for this long. lost: once.
+    int64_t attempt = 0;                   // of this rank
+    // Called by the thread. slow: the file system did not respond for this long. lost: once. ended: once, if the writer
+    // of `watched` ended this attempt.
     std::function<void(double seconds)> slow = {};
     std::function<void(double seconds)> lost = {};
+    std::function<void()> ended = {};
   };
   explicit SignWriter(Options options);
   ~SignWriter();
   SignWriter(const SignWriter&) = delete;
   SignWriter& operator=(const SignWriter&) = delete;
+
+  // Tells those who watch this sign that an attempt has failed. Schedulers leave the ranks that wait for a lost one
+  // half a minute after asking them to end.
+  void end_attempt(int64_t attempt);
 
  private:
   void run();
@@ -44,6 +51,7 @@ class SignWriter {
   std::mutex mutex_;
   std::condition_variable ends_;
   bool end_ = false;
+  int64_t ended_attempt_ = 0;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <optional>
 
@@ -91,6 +92,27 @@ TEST_F(Signs, ALauncherThatIsGoneIsNoticed) {
                            .limit = 500ms,
                            .lost = [&](double) { ++lost; }});
   EXPECT_TRUE(within(20s, [&] { return lost == 1; }));
+}
+
+// A rank learns that the launcher ended its attempt, and not that it ended an earlier one.
+TEST_F(Signs, AnAttemptIsEnded) {
+  SignWriter launcher({.path = folder / kLauncherSign, .host = ""});
+  launcher.end_attempt(1);
+  std::atomic<int> ended = 0;
+  const SignWriter rank({.path = folder / rank_sign(0),
+                         .host = "n1",
+                         .watched = folder / kLauncherSign,
+                         .limit = 60s,
+                         .attempt = 2,
+                         .ended = [&] { ++ended; }});
+  const auto written = [&] { return base::read_file(folder / rank_sign(0)).substr(0, 12); };
+  ASSERT_TRUE(within(10s, [&] { return fs::exists(folder / rank_sign(0)) && written() > "000000000000"; }));
+  EXPECT_EQ(ended, 0);
+  launcher.end_attempt(2);
+  EXPECT_TRUE(within(10s, [&] { return ended == 1; }));
+  SignWatch watch(folder, 60s);
+  EXPECT_EQ(watch.look(), "");
+  EXPECT_EQ(watch.node_of(0), "n1");
 }
 
 }  // namespace

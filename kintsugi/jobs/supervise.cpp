@@ -25,6 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto kToEnd = std::chrono::seconds(5);  // after SIGTERM
+
 [[noreturn]] void fail(std::string_view what) {
   throw base::UserError("launch", "{}: {}", what, std::strerror(errno));
 }
@@ -152,7 +154,10 @@ Ended supervise(const std::string& command, double stop_after, const Watch& watc
     if (!runs && ready == 0) break;
     signalfd_siginfo info = {};
     while (::read(signals.number(), &info, sizeof info) == sizeof info)
-      if (runs && info.ssi_signo != SIGCHLD) tell(info.ssi_signo != SIGUSR1);
+      if (runs && info.ssi_signo != SIGCHLD) {
+        tell(info.ssi_signo != SIGUSR1);
+        if (info.ssi_signo == SIGTERM && watch.terminated) watch.terminated();
+      }
     if ((watched[1].revents & (POLLIN | POLLHUP)) != 0) {
       std::array<char, 4096> buffer{};
       const ssize_t n = ::read(errors.number(), buffer.data(), buffer.size());
@@ -168,7 +173,7 @@ Ended supervise(const std::string& command, double stop_after, const Watch& watc
       ended.why = lines.finding().empty() ? look() : lines.finding();
       if (!ended.why.empty()) {
         ::kill(child, SIGTERM);
-        deadline = Clock::now() + std::chrono::seconds(10);
+        deadline = Clock::now() + kToEnd;
       }
     } else if (runs && Clock::now() > deadline) {
       ::kill(child, SIGKILL);

@@ -15,10 +15,11 @@ struct Ended {
   std::string why = {};                 // the finding for which it was ended; ""
 };
 
-// Findings for which the command is ended at once: SIGTERM, after 10 s SIGKILL. "": none.
+// Findings for which the command is ended at once: SIGTERM, after 5 s SIGKILL. "": none.
 struct Watch {
   std::function<std::string()> look = {};                        // called about every second
   std::function<std::string(std::string_view line)> judge = {};  // for each line of stderr that reports an error
+  std::function<void()> terminated = {};                         // for a SIGTERM that is forwarded
 };
 
 // "code 1", "signal 9"

@@ -21,6 +21,7 @@
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/exchange/upcycle.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/models/lora.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/train/data_identity.h"
@@ -213,9 +214,15 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
 }
 
 Saver::Saver(Rank& rank) : rank_(rank) {
-  const std::string& local = rank.settings().checkpoint.local;
-  if (!rank.executor->on_device() && local.empty()) return;
-  const auto failure = comm::failure_of(*rank.all, [&] { save_.emplace(*rank.executor, local); });
+  const config::Checkpoint& s = rank.settings().checkpoint;
+  if (!rank.executor->on_device() && s.local.empty()) return;
+  const auto failure = comm::failure_of(*rank.all, [&] {
+    save_.emplace(*rank.executor, checkpoint::LocalFolder{s.local, 1e6 * s.drain_megabytes});
+  });
+  if (!failure && !s.local.empty() && s.neighbour && rank.world.size() > 1) {
+    copies_ = std::make_unique<checkpoint::NeighbourCopies>(rank.world, launch::this_process().host, s.local);
+    if (!copies_->several_nodes()) copies_.reset();
+  }
   if (!failure) return;
   save_.reset();
   if (rank.leads()) spdlog::warn("{}: the run waits for each checkpoint until it is written", *failure);
@@ -237,10 +244,27 @@ void Saver::save(std::optional<double> best, Progress& progress) {
   times_ = {.stage = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
+void Saver::advance() {
+  if (!copies_ || !under_way() || copied_) return;
+  if (copies_->under_way()) {
+    copied_ = copies_->advance();
+  } else if (!comm::on_any(*rank_.all, save_->staged() == nullptr)) {
+    copies_->begin(rank_.folder(), *save_->staged());
+    copied_ = copies_->advance();
+  }
+}
+
 void Saver::finish(Progress& progress) {
   if (!under_way()) return;
-  saved(save_->finish(*rank_.all), progress);
-  times_ = {.stage = save_->stage_seconds(), .drain = save_->drain_seconds()};
+  std::filesystem::path checkpoint = save_->finish(*rank_.all);
+  double copying = 0;
+  if (copies_) {
+    copies_->end();
+    copying = copies_->seconds();
+    copied_ = false;
+  }
+  saved(std::move(checkpoint), progress);
+  times_ = {.stage = save_->stage_seconds() + copying, .drain = save_->drain_seconds()};
 }
 
 void Saver::finish_alone(Progress& progress) noexcept {

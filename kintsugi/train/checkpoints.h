@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "kintsugi/checkpoint/background_save.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/neighbour_copies.h"
 #include "kintsugi/train/rank.h"
 
 namespace kintsugi::train {
@@ -36,7 +38,8 @@ struct SaveTimes {
 
 // Saves the states of a rank. On a device, a save copies them to pinned host memory and is written while the run
 // continues; with checkpoint.local they are written there, and copied to the run's folder while it continues;
-// otherwise, or with a warning if the host lacks the memory, the run waits. Functions are collective unless stated
+// otherwise, or with a warning if the host lacks the memory, the run waits. With checkpoint.neighbour, ranks on other
+// nodes keep copies of what is written locally until it is in the run's folder. Functions are collective unless stated
 // otherwise.
 class Saver {
  public:
@@ -49,6 +52,8 @@ class Saver {
   bool under_way() const { return save_ && save_->under_way(); }
   // Whether this rank is still writing. Not collective.
   bool writes() const { return save_ && !save_->written(); }
+  // Between two steps, while a save is in progress: copies more of this rank's part to another node.
+  void advance();
   // Waits for the save in progress, if any; `progress.checkpoint` is then that one.
   void finish(Progress& progress);
   // Not collective, at the end of a run with an error: finishes as far as possible.
@@ -61,7 +66,9 @@ class Saver {
 
   Rank& rank_;
   std::optional<checkpoint::BackgroundSave> save_;
-  std::optional<checkpoint::Best> best_;  // of the save in progress
+  std::unique_ptr<checkpoint::NeighbourCopies> copies_;  // null: none are kept
+  bool copied_ = false;                                  // those of the save in progress
+  std::optional<checkpoint::Best> best_;                 // of the save in progress
   std::optional<SaveTimes> times_;
 };
 

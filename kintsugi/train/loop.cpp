@@ -402,7 +402,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
     Decision decision =
         decide_after_step(rank, options, progress, times, {.measure = traces.due(), .writes = saver.writes()});
     if (decision.measure) traces.ask();
-    if (!decision.writes) saver.finish(progress);
+    decision.writes ? saver.advance() : saver.finish(progress);
     if (!last && decision.stop == Stop::none && !decision.save && !is_due(s, progress.step)) {
       steps.tell_of_ended();
       continue;

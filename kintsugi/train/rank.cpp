@@ -5,6 +5,7 @@
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/local_parts.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/device_groups.h"
@@ -25,6 +26,9 @@ namespace {
 
 void open_newest(Rank& rank) {
   const std::filesystem::path folder = rank.folder();
+  if (const std::string& local = rank.settings().checkpoint.local; !local.empty())
+    if (const auto step = checkpoint::recover_local_parts(folder, local, *rank.all); step && rank.leads())
+      spdlog::warn("step {} was completed from the nodes' own disks", *step);
   rank.newest = checkpoint::open_newest_whole(folder, *rank.all);
   const int64_t damaged = rank.newest ? 0 : comm::of_rank_0(*rank.all, std::ssize(checkpoint::list(folder)));
   if (damaged > 0)

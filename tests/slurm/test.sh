@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh KINTSUGI ROOT: on a Slurm of four nodes that is started for it, a run is submitted by `kintsugi job`, reaches its
-# time limit, saves, requeues itself, goes on, and ends with the metrics of an undisturbed run, bit for bit. Exit code 77
-# if Slurm is not installed, this is not root, or no MPI's module is built.
+# time limit, saves, requeues itself, goes on, and ends with the metrics of an undisturbed run, bit for bit; and a job that is
+# cancelled takes with it the one that guards it. Exit code 77 if Slurm is not installed, this is not root, or no MPI's module
+# is built.
 set -euo pipefail
 kintsugi=$(realpath "$1") root=$(realpath "$2")
 [[ -f $(dirname "$kintsugi")/../kintsugi_mpi_openmpi.so || -f $(dirname "$kintsugi")/../kintsugi_mpi_mpich.so ]] ||
@@ -93,4 +94,16 @@ cmp <(numbers runs/whole) <(numbers runs/limit) || fail "the metrics differ from
 grep -q "^state *finished" log || fail "status: $(cat log)"
 grep -q "^attempts *$((restarts + 1)), $restarts stopped" log || fail "status: $(cat log)"
 stopped=$(sed -n 's/.*"to":\([0-9]*\),"outcome":"stopped".*/\1/p' runs/limit/attempts.jsonl | head -n 1)
+
+# A job that the user cancels takes with it the one that would take over.
+"$kintsugi" job run.toml --site slurm --nodes 4 --guard --time 20 --set train.folder=runs/cancelled train.steps=100000 --submit >log 2>&1 ||
+  fail "submit with --guard"
+job=$(sed -n 's/^Submitted batch job //p' log)
+for ((i = 0; i < 600; ++i)); do grep -qs "takes over if this one is killed" runs/cancelled/job_*.log && [[ -s runs/cancelled/metrics.jsonl ]] && break; sleep 0.1; done
+[[ $(squeue -h -o %i | wc -l) == 2 ]] || fail "no second job is queued"
+scancel "$job"
+for ((i = 0; i < 300; ++i)); do [[ -z $(squeue -h -o %i) ]] && break; sleep 0.1; done
+[[ -z $(squeue -h -o %i) ]] || fail "a job is left after scancel"
+grep -q "the job was cancelled, and no other takes over" runs/cancelled/job_*.log || fail "no line says that the job was cancelled"
+(($(grep -c '"began"' runs/cancelled/attempts.jsonl) == 1)) || fail "another job took over"
 echo "$steps steps, stopped by the time limit after step $stopped, requeued $restarts time(s), same metrics"
