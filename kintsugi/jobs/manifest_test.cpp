@@ -73,6 +73,8 @@ class Yaml {
     Node node;
     while (at_ < lines_.size() && lines_[at_].indent == indent) {
       Line& line = lines_[at_];
+      // A list may have the indentation of its key, and ends where the next key begins.
+      if (node.kind == Node::Kind::list && !line.text.starts_with("- ")) break;
       if (line.text.starts_with("- ")) {
         node.kind = Node::Kind::list;
         if (!std::regex_search(line.text, std::regex("^- [A-Za-z./]+:( |$)"))) {
@@ -92,7 +94,6 @@ class Yaml {
       if (!rest.empty()) {
         node.members.emplace_back(key, scalar(rest.substr(1)));
       } else {
-        // A list may have the indentation of its key.
         const size_t deeper = at_ < lines_.size() ? lines_[at_].indent : 0;
         const bool list = deeper == indent && lines_[at_].text.starts_with("- ");
         if (deeper <= indent && !list) throw std::runtime_error("nothing in " + key);

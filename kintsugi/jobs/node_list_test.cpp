@@ -43,7 +43,7 @@ TEST(NodeList, AHostThatIsThereTwiceIsRefused) {
   for (const char* option : {"--hostfile ", "-hostfile ", "--machinefile=", "-f "})
     EXPECT_EQ(error("mpiexec " + std::string(option) + path + " -n 4"), twice) << option;
   EXPECT_EQ(error("mpirun --hostfile $PBS_NODEFILE -n 4"), "");
-  EXPECT_EQ(error("mpirun --hostfile /nowhere -n 4").rfind("[launch] ", 0), 0u);
+  EXPECT_NE(error("mpirun --hostfile /nowhere -n 4").find("/nowhere"), std::string::npos);
   EXPECT_EQ(error("srun --nodelist=n[1-3],m1 -n 4"), "");
   EXPECT_EQ(error("srun --nodelist=n[1-3],n2 -n 4"), "[launch] --nodelist n[1-3],n2: host n2 is there twice");
   EXPECT_EQ(error("-w n1,n1"), "[launch] -w n1,n1: host n1 is there twice");
