@@ -217,7 +217,7 @@ TEST(Tasks, AFileThatIsNoGroup) {
   EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "piqa"}, {"like": "piqa", "file": "b.jsonl"}]})"),
             "[tasks] \"g.json\":1: there is another \"piqa\"");
   EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "piqa", "chance": 1}]})"),
-            "[tasks] \"g.json\":1: \"chance\" is 1; it should be a number from 0 to below 1");
+            "[tasks] \"g.json\":1: \"tasks[0].chance\" is 1; it should be a number from 0 to below 1");
   EXPECT_EQ(error(R"({"name": "g", "tasks": [{"like": "wikitext", "chance": 0}]})"),
             "[tasks] \"g.json\":1: texts have no accuracy");
 }
