@@ -72,7 +72,7 @@ std::string check_sums(const RowTrial& t) {
 TEST(Rows, EveryOperationHasATrial) {
   const std::set<std::string_view> without = {"state", "input", "output", "rename", "stack", "unstack", "join_columns",
                                               "split_columns", "halo_pack", "halo_place", "halo_add", "reshape",
-                                              "from_bucket", "to_bucket", "adamw8",
+                                              "from_bucket", "to_bucket", "adamw8", "adamw16",
                                               // Their padding is a reference of NaN, not zeros.
                                               "preference_loss", "preference_loss_grad"};
   for (const graph::OpRow& row : ops::operations().rows()) {

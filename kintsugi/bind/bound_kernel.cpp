@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/overlap.h"
+#include "kintsugi/kernels/stochastic.h"
 #include "kintsugi/program/halo.h"
 #include "kintsugi/tensor/dims.h"
 #include "kintsugi/tensor/window.h"
@@ -49,6 +50,22 @@ void bind_indices(const program::Program& p, const program::Body& body, const In
     }
 }
 
+// The places in the operands of the weights that an operation on a bucket updates.
+std::vector<kernels::StatePlace> places_of(const program::Program& p, const Instruction& i, int rank) {
+  std::vector<kernels::StatePlace> places;
+  if (!i.attributes.has("states")) return places;
+  const int64_t from = p.index(i.ins[0], tensor::kFlat, rank).segments().front().global;
+  for (const std::string& name : tensor::words(i.attributes.text("states"))) {
+    const program::StateInfo* s = p.state(name);
+    base::require(s != nullptr && s->in_bucket, "bind", "{} of \"{}\", which is in no bucket", i.kernel, name);
+    kernels::StatePlace place = {.key = kernels::name_hash(name), .first = s->first - from, .index = {}};
+    for (const tensor::Dim& d : s->whole.shape)
+      place.index.push_back(mesh::local_index(p.mesh, d.name, d.size, s->layout.of(d.name), rank));
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
 }  // namespace
 
 std::byte* address_of(const program::Program& p, BufferId id, const program::CallList& list, int slot, int rank,
@@ -77,6 +94,7 @@ BoundKernel bind_kernel(const program::Program& p, const program::Body& body, co
   by_position(b.kernel->ins, i.absent.ins, b.ins);
   by_position(b.kernel->outs, i.absent.outs, b.outs);
   b.accumulate = tensor::bits_by_position(i.accumulate, i.absent.outs);
+  b.places = places_of(p, i, rank);
   if (i.workspace != program::kNoBuffer) b.workspace = bytes_of(view_of(i.workspace));
   return b;
 }

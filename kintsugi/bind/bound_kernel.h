@@ -24,6 +24,7 @@ struct BoundKernel {
   int seq = -1;  // index in `indices` of the dim that begins at the run's position; -1: none
   int64_t seq_begin = 0;
   std::span<std::byte> workspace;
+  std::vector<kernels::StatePlace> places;  // of the weights that the attribute "states" names
 
   std::string_view moved_dim() const {
     return seq < 0 ? std::string_view() : std::string_view(indices[static_cast<size_t>(seq)].dim);

@@ -11,7 +11,9 @@
 #include "kintsugi/checkpoint/shards.h"
 #include "kintsugi/checkpoint/state_pieces.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/program/state_runs.h"
 #include "kintsugi/run/state_blocks.h"
+#include "kintsugi/tensor/state_blocks.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -31,6 +33,12 @@ std::string source_name(const StateInfo& s, Load what) {
   return what == Load::weights && s.part == tensor::OptimizerPart::average ? s.weight : stored_name(s);
 }
 
+// Whether the checkpoint stores the scales of a weight's blocks in one dim, as earlier versions did.
+bool is_in_one_dim(const tensor::Shape& stored, const tensor::Shape& wanted) {
+  return stored != wanted && stored.rank() == 1 && stored[0].name == tensor::kStateBlockDim &&
+         stored.elements() == wanted.elements();
+}
+
 // The states to load; throws UserError if the checkpoint does not hold them.
 std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what,
                                             const LeftOut& left_out) {
@@ -41,7 +49,7 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
     const std::string name = source_name(s, what);
     if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
-    if (stored != s.whole.shape)
+    if (stored != s.whole.shape && !is_in_one_dim(stored, s.whole.shape))
       throw base::UserError(
           "checkpoint", "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint{}",
           source.folder().string(), name, to_string(stored), to_string(s.whole.shape),
@@ -81,10 +89,27 @@ void read(const TensorSource& source, const std::string& name, const Shard& shar
   }
 }
 
+// Reads all of a state that is stored in one dim, and keeps what the rank holds.
+void read_in_one_dim(const TensorSource& source, const std::string& name, const StateInfo& s, run::Executor& executor) {
+  const tensor::DType dtype = executor.program().buffer(s.buffer).type.dtype;
+  const int64_t size = size_of(dtype), elements = s.whole.shape.elements();
+  std::vector<std::byte> all(static_cast<size_t>(elements * size));
+  source.read({.name = name, .box = Box{{0}, {elements}}, .flat = {}}, dtype, all);
+  program::for_each_run(executor.program(), s, executor.rank(), [&](const program::Run& run) {
+    run::write_state(
+        executor, s.buffer, run.at * size,
+        std::span(all).subspan(static_cast<size_t>(run.whole * size), static_cast<size_t>(run.count * size)));
+  });
+}
+
 void read_all(run::Executor& executor, const TensorSource& source, const std::vector<const StateInfo*>& states,
               Load what) {
   std::vector<WantedPart> direct;
-  for (const StateInfo* s : states)
+  for (const StateInfo* s : states) {
+    if (is_in_one_dim(source.type(source_name(*s, what)).shape, s->whole.shape)) {
+      read_in_one_dim(source, source_name(*s, what), *s, executor);
+      continue;
+    }
     for (const Shard& shard : shards_of(executor.program(), *s, executor.rank())) {
       const tensor::DType dtype = executor.program().buffer(s->buffer).type.dtype;
       if (std::byte* const at = in_place(shard, executor, s->buffer))
@@ -92,6 +117,7 @@ void read_all(run::Executor& executor, const TensorSource& source, const std::ve
       else
         read(source, source_name(*s, what), shard, executor, s->buffer);
     }
+  }
   read_parts(source, direct, executor.team());
 }
 

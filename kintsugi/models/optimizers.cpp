@@ -67,6 +67,20 @@ Optimizer adamw8() {
           .otherwise = "adamw"};
 }
 
+constexpr OptimizerState kNarrow[] = {{"m", ".m", OptimizerPart::other, OptimizerState::Dims::all, true},
+                                      {"v", ".v", OptimizerPart::other, OptimizerState::Dims::all, true}};
+
+Optimizer adamw16() {
+  return {.config = {.name = "adamw16",
+                     .about = "AdamW with moments in bf16, rounded stochastically; on the CPU",
+                     .keys = {"train.betas", "train.epsilon"}},
+          .operation = "adamw16",
+          .states = {std::begin(kNarrow), std::end(kNarrow)},
+          .attributes = moments,
+          // Rounding lets a moment exceed its bound.
+          .reach = [](const Train& train, int64_t updates) { return 10 * reach_of_moments(train, updates); }};
+}
+
 // Adds the decay to the gradient.
 Optimizer adam() {
   Optimizer adam = adamw();
@@ -208,8 +222,8 @@ Optimizer nesterov() {
 }  // namespace
 
 std::span<const Optimizer> optimizers() {
-  static const std::vector<Optimizer> rows = {adamw(), adamw8(),   adam(), lamb(),     lion(),     muon(),
-                                              sgd(),   nesterov(), lars(), adadelta(), adafactor()};
+  static const std::vector<Optimizer> rows = {adamw(), adamw8(), adamw16(),  adam(), lamb(),     lion(),
+                                              muon(),  sgd(),    nesterov(), lars(), adadelta(), adafactor()};
   return rows;
 }
 

@@ -59,12 +59,14 @@ StateId add_state(StateTable& states, StateId of, const OptimizerState& row, boo
   Shape shape = weight.type.shape;
   if (row.dims == Dims::rows || row.dims == Dims::columns)
     shape = joined(sides.batch, row.dims == Dims::rows ? sides.rows : sides.columns);
-  if (is_scale(row))
-    shape = {{std::string(tensor::kStateBlockDim), (shape.elements() + tensor::kStateBlock - 1) / tensor::kStateBlock}};
+  if (is_scale(row)) shape = tensor::scales_of(shape);
+  const tensor::DType dtype = codes        ? tensor::DType::u8
+                              : row.narrow ? tensor::DType::bf16
+                                           : graph::wide(weight.type.dtype);
   const bool in_bucket = row.dims == Dims::all;
   const bool is_copy = row.part == OptimizerPart::master || row.part == OptimizerPart::average;
   return states.add({.name = weight.name + std::string(row.suffix),
-                     .type = {shape, codes ? tensor::DType::u8 : graph::wide(weight.type.dtype)},
+                     .type = {shape, dtype},
                      .kind = StateKind::optimizer,
                      .weight = in_bucket ? of : graph::kNone,
                      .part = row.part,
@@ -116,11 +118,13 @@ class WeightUpdate {
   }
 
  private:
-  // Factored states exist for every weight of at least two dims, other optimizers of matrices for those of layers.
+  // Factored states exist for every matrix, other optimizers of matrices for those of layers. A bias or the gain of a
+  // norm may have two dims (heads), but is a vector.
   static graph::Matrix matrix_of(const Optimizer& optimizer, const State& weight) {
     const bool factored = std::ranges::any_of(
         optimizer.states, [](const OptimizerState& s) { return s.dims == OptimizerState::Dims::rows; });
-    if (factored && weight.matrix.rows == 0 && weight.type.shape.rank() > 1) return {.batch = 0, .rows = 1};
+    if (factored && weight.matrix.rows == 0 && weight.decay && weight.type.shape.rank() > 1)
+      return {.batch = 0, .rows = 1};
     return weight.matrix;
   }
 

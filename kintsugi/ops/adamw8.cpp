@@ -23,4 +23,22 @@ OpRow adamw8() {
           .in_place = {{"w", "w"}, {"m", "m"}, {"v", "v"}, {"m_scale", "m_scale"}, {"v_scale", "v_scale"}}};
 }
 
+// Moments in bf16, rounded stochastically by random numbers of (seed, step, weight, position in the weight).
+OpRow adamw16() {
+  return {.kind = "adamw16",
+          .ins = {"w", "g", "m", "v", "factor", "finite", "updates"},
+          .outs = {"w", "m", "v", optional("weight")},
+          .family = "optimizer",
+          .infer = [](Types ins, const Attributes& a) -> OutTypes {
+            OutTypes outs = {ins["w"], ins["m"], ins["v"]};
+            if (a.has("weight")) outs.add({ins["w"].shape, tensor::dtype_from(a.text("weight"))});
+            return outs;
+          },
+          .flops = per_element<30>,
+          .flat = true,
+          .keeps_zero = true,
+          .by_position = true,
+          .in_place = {{"w", "w"}, {"m", "m"}, {"v", "v"}}};
+}
+
 }  // namespace kintsugi::ops

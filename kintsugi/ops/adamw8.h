@@ -1,4 +1,4 @@
-// The row of AdamW with 8-bit moments, in addition to rows.h.
+// The rows of AdamW with narrow moments, in addition to rows.h.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,5 +6,6 @@
 namespace kintsugi::ops {
 
 graph::OpRow adamw8();
+graph::OpRow adamw16();
 
 }  // namespace kintsugi::ops

@@ -82,6 +82,7 @@ const graph::OpTable& operations() {
                              update_scale(),
                              adamw(),
                              adamw8(),
+                             adamw16(),
                              sgd(),
                              lion(),
                              adadelta(),

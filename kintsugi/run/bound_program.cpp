@@ -91,9 +91,9 @@ BoundProgram::BoundProgram(const program::Program& p, int rank, std::byte* memor
   }
 }
 
-const BoundList& BoundProgram::list(program::Step step) const {
+const BoundList& BoundProgram::list(program::Step step, int64_t micro_batches) const {
   for (const BoundList& list : lists_)
-    if (list.calls.step == step) return list;
+    if (list.calls.step == step && list.calls.micro_batches == micro_batches) return list;
   throw base::InternalError("run", "no list of calls \"{}\"", name_of(step));
 }
 
@@ -110,7 +110,8 @@ kernels::KernelCall call_of(const Instruction& i, const BoundInstruction& b, con
           .later = context.later,
           .moved = context.later == nullptr ? std::string_view() : b.moved_dim(),
           .tf32 = context.tf32,
-          .kind = b.kernel->kind};
+          .kind = b.kernel->kind,
+          .places = b.places};
 }
 
 comm::Event start(const Instruction& i, const BoundInstruction& b) {

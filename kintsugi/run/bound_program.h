@@ -48,7 +48,8 @@ class BoundProgram {
 
   // In the order of the program's lists.
   const std::vector<BoundList>& lists() const { return lists_; }
-  const BoundList& list(program::Step step) const;  // InternalError if there is none
+  // `micro_batches`: of a training step; 0: all. InternalError if there is none.
+  const BoundList& list(program::Step step, int64_t micro_batches = 0) const;
   // Bound bodies, each once.
   struct BoundBody {
     const program::Body& body;

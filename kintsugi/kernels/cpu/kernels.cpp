@@ -92,6 +92,7 @@ constexpr CpuKernel kKernels[] = {
     {"adamw", adamw, adamw_takes},
     {"sgd", sgd, sgd_takes},
     {"adamw8", adamw8, adamw8_takes},
+    {"adamw16", adamw16, adamw16_takes},
     {"lion", lion, optimizer_takes},
     {"adadelta", adadelta, optimizer_takes},
     {"adam_direction", adam_direction, optimizer_takes},

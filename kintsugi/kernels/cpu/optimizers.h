@@ -8,6 +8,8 @@ namespace kintsugi::kernels::cpu {
 
 void adamw8(const KernelCall& call);
 bool adamw8_takes(const Operands& o);
+void adamw16(const KernelCall& call);
+bool adamw16_takes(const Operands& o);
 void lion(const KernelCall& call);
 void adadelta(const KernelCall& call);
 void adam_direction(const KernelCall& call);

@@ -11,6 +11,7 @@ namespace {
 const std::vector<std::string_view> kRefused = {
     "adadelta",
     "adam_direction",
+    "adamw16",
     "adamw8",
     "adaptive_pool",
     "adaptive_pool_grad",

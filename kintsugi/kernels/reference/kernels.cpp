@@ -62,6 +62,7 @@ constexpr Kernel kKernels[] = {
     {"layer_norm_grad", NormGradIn::kNames, kNormGradOuts, reference::layer_norm_grad},
     {"lion", LionIn::kNames, LionOut::kNames, reference::lion},
     {"adamw8", Adamw8In::kNames, Adamw8Out::kNames, reference::adamw8},
+    {"adamw16", AdamwIn::kNames, AdamwOut::kNames, reference::adamw16},
     {"adadelta", AdadeltaIn::kNames, AdadeltaOut::kNames, reference::adadelta},
     {"adam_direction", AdamwIn::kNames, AdamDirectionOut::kNames, reference::adam_direction},
     {"apply_direction", ApplyDirectionIn::kNames, ApplyDirectionOut::kNames, reference::apply_direction},

@@ -6,6 +6,7 @@
 namespace kintsugi::kernels::reference {
 
 void adamw8(const KernelCall&);
+void adamw16(const KernelCall&);
 void lion(const KernelCall&);
 void adadelta(const KernelCall&);
 void adam_direction(const KernelCall&);

@@ -1,6 +1,7 @@
 #include "kintsugi/lower/partition/buckets.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -48,23 +49,43 @@ int64_t flat_parts(const plan::Plan& plan) {
   return plan.mesh.count(factors);
 }
 
-// The shape of a bucket of states: that of its weights, or an element for each block of them. Blocks are in the order
-// of flat, so that a split of a weight would change them.
-Shape shape_of_state(const Bucket& bucket, const State& state, const mesh::Mesh& mesh) {
-  if (!in_state_blocks(state)) return bucket.shape;
-  if (!bucket.shard().empty())
-    throw base::UserError("partition",
-                          "train.optimizer = \"adamw8\": scales of blocks need whole weights, and {} splits "
-                          "\"{}\"; use other axes (data with zero, context, pipe), or \"adamw\"",
-                          mesh.name_of(bucket.shard()), bucket.name);
-  return {bucket.shape[0], {bucket.shape[1].name, bucket.shape[1].size / tensor::kStateBlock}};
+// Whether the layout of a weight cuts blocks of which its optimizer states have scales.
+bool cuts_blocks(const mesh::Mesh& mesh, const Shape& weight, const Shape& scales, const Layout& layout) {
+  return std::ranges::any_of(layout.splits(), [&](const mesh::Split& split) {
+    const auto at = std::ranges::find(scales.dims(), split.dim, &tensor::Dim::name);
+    if (at == scales.dims().end()) return true;
+    const int64_t parts = mesh.count(split.factors);
+    const bool last = at + 1 == scales.dims().end();
+    return last && (at->size % parts != 0 || weight.size(split.dim) % parts != 0);
+  });
+}
+
+// [weight]: whether its update needs whole dims, since its layout cuts blocks.
+std::set<StateId> with_cut_blocks(const StateTable& states, const plan::Plan& plan) {
+  std::set<StateId> weights;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const auto id = static_cast<StateId>(i);
+    if (!in_state_blocks(states, id)) continue;
+    const State& weight = states[states[id].weight];
+    if (cuts_blocks(plan.mesh, weight.type.shape, states[id].type.shape, weight_layout(plan, weight)))
+      weights.insert(states[id].weight);
+  }
+  return weights;
+}
+
+// The names of its weights.
+std::string weights_of(const Buckets& buckets, int bucket) {
+  std::vector<std::string> names;
+  for (const Member& m : buckets.list[static_cast<size_t>(bucket)].members)
+    names.push_back(buckets.states[m.weight].name);
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 }  // namespace
 
-bool in_state_blocks(const State& state) {
-  const Shape& shape = state.type.shape;
-  return shape.rank() == 1 && shape[0].name == tensor::kStateBlockDim;
+bool in_state_blocks(const StateTable& states, StateId state) {
+  const State& s = states[state];
+  return s.kind == StateKind::optimizer && s.weight != kNone && s.type.shape != states[s.weight].type.shape;
 }
 
 std::vector<Factor> Bucket::shard() const {
@@ -96,13 +117,14 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
   };
   std::vector<Key> keys;
   std::map<int, std::vector<size_t>> of_layer;  // [layer]: buckets, except those of shared weights
+  const std::set<StateId> cut = with_cut_blocks(states, plan);
   const int64_t parts = flat_parts(plan);
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
     const State& s = states[id];
     if (s.kind != StateKind::weight) continue;
     const auto arrival = uses.arrivals.find(id);
-    const bool shared = uses.shared(id), alone = shared || s.alone;
+    const bool shared = uses.shared(id), alone = shared || s.alone || cut.contains(id);
     const Key key = {s.layer,
                      s.type.dtype,
                      s.decay,
@@ -153,18 +175,21 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     const auto id = static_cast<StateId>(i);
     const State& s = states[id];
     const StateId weight = s.kind == StateKind::weight ? id : s.weight;
-    if (weight == kNone) continue;
+    const bool in_blocks = in_state_blocks(states, id);
+    if (weight == kNone || (in_blocks && cut.contains(weight))) continue;
     Place place = b.places.at(weight);
     const Bucket& bucket = b.list[static_cast<size_t>(place.bucket)];
     const std::string suffix = s.name.substr(states[weight].name.size());
     StateId& whole = made.try_emplace({place.bucket, s.kind, suffix}, kNone).first->second;
+    const tensor::Dim &shards = bucket.shape[0], &flat = bucket.shape[1];
     if (whole == kNone)
-      whole = b.states.add({.name = "bucket " + bucket.name + suffix,
-                            .type = {shape_of_state(bucket, s, plan.mesh), s.type.dtype},
-                            .kind = s.kind,
-                            .layer = s.layer,
-                            .decay = s.decay,
-                            .saved = s.saved});
+      whole = b.states.add(
+          {.name = "bucket " + bucket.name + suffix,
+           .type = {{shards, {flat.name, in_blocks ? flat.size / tensor::kStateBlock : flat.size}}, s.type.dtype},
+           .kind = s.kind,
+           .layer = s.layer,
+           .decay = s.decay,
+           .saved = s.saved});
     place.state = whole;
     b.places[id] = place;
     b.parts[whole].push_back(id);
@@ -189,6 +214,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
   // Values in the dims of a bucket's only weight: operands and results of operations that are not elementwise.
   std::vector<int> weight_of(update.values().size(), -1);  // [value]: the bucket whose weight has its dims
   std::map<std::pair<ValueId, int>, ValueId> converted;    // [new value, bucket]
+  std::set<ValueId> in_cut_blocks;                         // scales of blocks that are not in a bucket
   const auto convert = [&](std::string_view kind, ValueId v, int bucket) {
     ValueId& to = converted.try_emplace({v, bucket}, kNone).first->second;
     const Bucket& b = buckets.list[static_cast<size_t>(bucket)];
@@ -230,12 +256,15 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       if (op.row->flat && weight_of[static_cast<size_t>(v)] >= 0) of.insert(weight_of[static_cast<size_t>(v)]);
     }
     if (place != buckets.places.end()) {  // assign
+      if (const int of_weight = weight_of[static_cast<size_t>(op.ins[0])]; of_weight >= 0)
+        ins[0] = convert("to_bucket", ins[0], of_weight);
       bool& done = assigned[{place->second.bucket, place->second.state}];
       if (!done) g.assign(ins[0], place->second.state);
       done = true;
       continue;
     }
-    if (op.row->flat && of.size() == 1) {
+    const bool cuts = std::ranges::any_of(op.ins, [&](ValueId v) { return in_cut_blocks.contains(v); });
+    if (op.row->flat && of.size() == 1 && !cuts) {
       const int bucket = *of.begin();
       std::vector<Made>& list = made[bucket];
       for (size_t i = 0; i < ins.size(); ++i)
@@ -246,7 +275,9 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       });
       if (same == list.end()) {
         const std::string name = op.outs.empty() ? "" : update.value(op.outs[0]).name;
-        list.push_back({std::string(op.kind()), ins, g.apply(op.kind(), ins, op.attributes, name), op.attributes});
+        tensor::Attributes attributes = op.attributes;
+        if (op.row->by_position) attributes.set("states", weights_of(buckets, bucket));
+        list.push_back({std::string(op.kind()), ins, g.apply(op.kind(), ins, attributes, name), op.attributes});
         same = list.end() - 1;
       }
       for (size_t j = 0; j < op.outs.size(); ++j) {
@@ -276,10 +307,16 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     std::vector<ValueId> outs;
     if (op.role() == Role::read_state) {
       outs = {g.read(op.state)};
+      if (in_state_blocks(buckets.states, op.state)) in_cut_blocks.insert(op.outs[0]);
     } else if (op.role() == Role::assign) {
       g.assign(ins[0], op.state);
     } else if (op.row->infer) {
-      outs = g.apply(op.kind(), op.by_position(ins), op.attributes);
+      tensor::Attributes attributes = op.attributes;
+      if (cuts) {
+        const Bucket& b = buckets.list[static_cast<size_t>(whole)];
+        attributes.set("whole", tensor::names(buckets.states[b.members[0].weight].type.shape));
+      }
+      outs = g.apply(op.kind(), op.by_position(ins), attributes);
     } else {
       outs = g.make(op.kind(), op.by_position(ins), graph::out_types(update, op), op.attributes);
     }

@@ -61,7 +61,7 @@ struct Uses {
 };
 
 // Whether a state has an element for each block of its weight (tensor/state_blocks.h).
-bool in_state_blocks(const graph::State& state);
+bool in_state_blocks(const graph::StateTable& states, graph::StateId state);
 
 Buckets make_buckets(const graph::StateTable& states, const Uses& uses, const plan::Plan& plan);
 

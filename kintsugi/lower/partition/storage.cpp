@@ -78,7 +78,7 @@ void Storage::add_info(StateId id, BufferId buffer, const Place* place, int stag
     const Bucket& b = bucket(place->bucket);
     info.layout = b.layout;
     info.in_bucket = true;
-    info.first = b.members[place->member].first / (in_state_blocks(s) ? tensor::kStateBlock : 1);
+    info.first = b.members[place->member].first / (in_state_blocks(buckets_.states, id) ? tensor::kStateBlock : 1);
   }
   emit_.program().states.push_back(std::move(info));
 }
