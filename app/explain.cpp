@@ -54,6 +54,7 @@ constexpr Pass kPasses[] = {{"graph", "the model's forward pass: operations over
                             {"move_gradients", "with one micro-batch, gradient accumulators moved to the arena"},
                             {"join_lists", "on a device, adjacent sums of squares as one instruction"},
                             {kProgram, "the final program: the offset of each buffer, total bytes and FLOPs"},
+                            {"shorten", "training steps with fewer micro-batches, for the warm-up of the batch"},
                             {"group_launches", "on a device, instructions grouped into kernel launches"},
                             {"route", "on a device, routes of messages, staging of inputs, and captured graphs"},
                             {"place_waits", "on a device, synchronization between the compute stream and transfers"},

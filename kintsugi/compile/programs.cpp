@@ -1,6 +1,9 @@
 #include "kintsugi/compile/programs.h"
 
+#include <set>
+
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/device/device.h"
@@ -61,6 +64,14 @@ std::vector<lower::Source::Pass> passes_of(const models::Graphs& g) {
   return passes;
 }
 
+// The numbers of micro-batches of steps within the warm-up of the batch, each once.
+std::vector<int64_t> shorter_steps(const Settings& s) {
+  std::set<int64_t> counts;
+  for (const config::BatchStage& stage : config::batch_stages(s.train))
+    counts.insert(stage.samples / samples_of_pass(s));
+  return {counts.begin(), counts.end()};
+}
+
 std::vector<Program> lower_training(const Request& r, const models::Graphs& graphs, const plan::Plan& plan,
                                     int threads) {
   const Settings& s = r.settings;
@@ -71,7 +82,8 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
                        .micro = &micro,
                        .update = &*graphs.update,
                        .passes = timed ? std::vector<lower::Source::Pass>() : passes_of(graphs),
-                       .micro_batches = micro_batches(s)},
+                       .micro_batches = micro_batches(s),
+                       .shorter = shorter_steps(s)},
                       {.plan = plan,
                        .kernels = r.kernels,
                        .threads = threads,

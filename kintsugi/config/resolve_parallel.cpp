@@ -11,6 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/axes.h"
+#include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/context.h"
 #include "kintsugi/config/derive.h"
@@ -129,6 +130,30 @@ void check_multiples(const Given& given) {
     }
 }
 
+// The samples of steps within the warm-up of the batch are whole micro-batches too, and fewer than those of others.
+void check_batch_warmup(const Given& given) {
+  const Train& t = given.settings.train;
+  const int64_t ranks = data_ranks(given.settings.parallel), pass = t.micro_batch * ranks;
+  const std::string at = place(given, {"train.batch_warmup", "train.micro_batch", "train.global_batch"});
+  const std::vector<BatchStage> stages = batch_stages(t);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const std::string say = fmt::format("train.batch_warmup: \"{}\"", t.batch_warmup[i]);
+    if (stages[i].samples >= t.global_batch)
+      throw base::UserError("config", "{}{} is not a batch below {}", at, say, given.say("train.global_batch"));
+    if (stages[i].samples % pass != 0)
+      throw base::UserError("config", "{}{}: {} samples are not divisible by {} x {} data rank{}; nearest: {}", at, say,
+                            stages[i].samples, given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
+                            multiples_around(stages[i].samples, pass));
+  }
+  const auto refuse = [&](bool is_so, std::string_view key, std::string_view why) {
+    if (is_so && !stages.empty())
+      throw base::UserError("config", "{}train.batch_warmup is not possible with {}: {}",
+                            place(given, {"train.batch_warmup", std::string(key)}), given.say(key), why);
+  };
+  refuse(t.reproducible > 0, "train.reproducible", "its units are those of a whole batch");
+  refuse(method(t) == Method::grpo, "train.method", "answers are sampled for whole batches");
+}
+
 }  // namespace
 
 void derive_parallel(Given& given, int64_t cores) {
@@ -148,7 +173,10 @@ void derive_micro_batch(Given& given) {
   Train& t = given.settings.train;
   const int64_t share = std::max<int64_t>(1, t.global_batch / data_ranks(given.settings.parallel));
   int64_t micro_batch = std::min<int64_t>(share, 8);
-  while (share % micro_batch != 0) --micro_batch;
+  const int64_t ranks = data_ranks(given.settings.parallel);
+  const std::vector<BatchStage> stages = batch_stages(t);
+  const auto divides = [&](const BatchStage& stage) { return stage.samples % (micro_batch * ranks) == 0; };
+  while (micro_batch > 1 && (share % micro_batch != 0 || !std::ranges::all_of(stages, divides))) --micro_batch;
   if (t.reproducible > 0) micro_batch = std::max<int64_t>(1, t.global_batch / t.reproducible);
   derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
 }
@@ -184,6 +212,7 @@ void check_batch(const Given& given) {
         place(given, {"train.micro_batch", "train.global_batch"}), given.say("train.global_batch"),
         given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
         multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
+  check_batch_warmup(given);
 }
 
 void warn_of_parallel(Resolved& given, int64_t cores) {

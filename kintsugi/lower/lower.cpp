@@ -22,6 +22,7 @@
 #include "kintsugi/lower/order/place_waits.h"
 #include "kintsugi/lower/order/route.h"
 #include "kintsugi/lower/order/schedule.h"
+#include "kintsugi/lower/order/shorten.h"
 #include "kintsugi/lower/order/split_backward.h"
 #include "kintsugi/lower/partition/partition.h"
 #include "kintsugi/lower/partition/split.h"
@@ -121,6 +122,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
     for_each_stage(stages, [&](program::Program& p) { plan_memory(p, operations, 0); });
     pass("memory", [](const program::Program&) {});
   }
+  if (target.extent == Extent::verified) pass("shorten", shorten, source.shorter);
   pass("group_launches", group_launches, target.kernels);
   if (target.extent < Extent::verified) return stages;
   pass("route", route, target.route);

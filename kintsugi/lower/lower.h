@@ -25,8 +25,9 @@ struct Source {
     program::Work work;
     const graph::Graph* graph;
   };
-  std::vector<Pass> passes = {};  // with lists of calls of their own: any work from `evaluate` on
-  int64_t micro_batches = 1;      // per step, on this rank
+  std::vector<Pass> passes = {};      // with lists of calls of their own: any work from `evaluate` on
+  int64_t micro_batches = 1;          // per step, on this rank
+  std::vector<int64_t> shorter = {};  // numbers of micro-batches of further lists of calls of a training step
 
   const graph::OpTable& operations() const;  // the table that the graphs were built with
 };
@@ -47,8 +48,8 @@ struct Target {
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
-// "overlap", "offload", "move_gradients", "join_lists", "memory", "group_launches", "route", "place_waits") and the
-// program: of all stages together after "partition", later of each stage in turn.
+// "overlap", "offload", "move_gradients", "join_lists", "memory", "shorten", "group_launches", "route", "place_waits")
+// and the program: of all stages together after "partition", later of each stage in turn.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.

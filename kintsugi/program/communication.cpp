@@ -93,6 +93,7 @@ std::string print_communication(const Program& p) {
 std::string print_traffic_totals(const Program& p) {
   std::string text;
   for (const CallList& list : p.lists) {
+    if (list.micro_batches > 0) continue;
     std::map<std::pair<std::string, std::string_view>, std::pair<double, int64_t>>
         sums;  // (axes, kind) -> (bytes, calls)
     for (const Traffic& t : traffic(p, list.step)) {

@@ -152,7 +152,7 @@ std::string print_totals(const Program& p) {
   const bool placed = p.bytes() > 0;
   if (placed) text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
-    if (placed)
+    if (placed && l.micro_batches == 0)
       text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)),
                           l.arena_bytes, l.lower_bound_bytes);
   if (p.sums_bytes > 0) text += fmt::format("  {:24} {:>16} bytes\n", "sums in order", p.sums_bytes);
@@ -162,11 +162,18 @@ std::string print_totals(const Program& p) {
                         base::format_bytes(static_cast<uint64_t>(p.bytes())));
   if (p.file_bytes > 0) text += fmt::format("  {:24} {:>16} bytes, not of memory\n", "file", p.file_bytes);
   text += "work\n";
-  for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", name_of(l.step), p.flops(l.step));
+  for (const CallList& l : p.lists)
+    if (l.micro_batches == 0) text += fmt::format("  {:24} {:.6g} flops\n", name_of(l.step), p.flops(l.step));
   return text + print_traffic_totals(p);
 }
 
 namespace {
+
+// "train", "train of 2 micro-batches".
+std::string name_of_list(const CallList& l) {
+  return l.micro_batches == 0 ? std::string(name_of(l.step))
+                              : fmt::format("{} of {}", name_of(l.step), base::counted(l.micro_batches, "micro-batch"));
+}
 
 // "  forward x 3": consecutive calls of one body share a line.
 std::string calls_in_words(const Program& p, const CallList& l) {
@@ -204,7 +211,7 @@ std::string print_outline(const Program& p) {
                         base::counted(std::ssize(body.instructions), "instruction"), flops,
                         sent > 0 ? fmt::format(", {} sent", base::format_bytes(static_cast<uint64_t>(sent))) : "");
   }
-  for (const CallList& l : p.lists) text += fmt::format("calls {}\n{}", name_of(l.step), calls_in_words(p, l));
+  for (const CallList& l : p.lists) text += fmt::format("calls {}\n{}", name_of_list(l), calls_in_words(p, l));
   return text + print_totals(p);
 }
 
@@ -226,7 +233,7 @@ std::string print(const Program& p) {
     for (size_t i = 0; i < body.instructions.size(); ++i) text += line(p, body, i);
   }
   for (const CallList& l : p.lists) {
-    text += fmt::format("calls {}\n", name_of(l.step));
+    text += fmt::format("calls {}\n", name_of_list(l));
     for (const auto& [position, call, body] : walk(p, l))
       text += fmt::format("  {}{}\n", body.name,
                           call.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", call.micro_batch));

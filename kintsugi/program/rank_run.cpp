@@ -57,14 +57,14 @@ RankRun::Operations RankRun::operations_of(const Program& p, int body) {
   return list;
 }
 
-void RankRun::check(Step step) {
+void RankRun::check(size_t list) {
   calls_.assign(programs_.distinct.size(), {});
   for (size_t which = 0; which < calls_.size(); ++which) {
     const Program& p = *programs_.distinct[which];
-    for (const Call& call : p.list(step).calls)
+    for (const Call& call : p.lists[list].calls)
       calls_[which].push_back({call.micro_batch, &bodies_[which][static_cast<size_t>(call.body)]});
   }
-  run(name_of(step));
+  run(name_of(programs_.distinct[0]->lists[list].step));
 }
 
 // All ranks create their groups in one order, so it suffices that all members create each.

@@ -26,8 +26,8 @@ class RankRun {
   // Ranks that differ only along other factors behave alike, and the first represents them.
   RankRun(const RankPrograms& programs, std::vector<mesh::Factor> factors);
 
-  // Throws InternalError on deadlock.
-  void check(Step step);
+  // Runs the list of calls of that index. Throws InternalError on deadlock.
+  void check(size_t list);
   // Throws InternalError if a rank creates a group that another of its members does not.
   void check_groups();
 

@@ -37,18 +37,19 @@ struct RanksOfPrograms : RankPrograms {
 };
 
 // Ranks with the same buffers must make the same calls, including those that do not communicate.
-void check_calls(const RanksOfPrograms& all, Step step) {
+void check_calls(const RanksOfPrograms& all, size_t list) {
   for (size_t r = 0; r < all.distinct.size(); ++r) {
     const auto like = static_cast<size_t>(all.same_buffers[r]);
     const Program &p = *all.distinct[r], &q = *all.distinct[like];
-    const std::vector<Call>&a = p.list(step).calls, &b = q.list(step).calls;
+    const std::vector<Call>&a = p.lists[list].calls, &b = q.lists[list].calls;
     const auto name = [](const Program& of, const std::vector<Call>& calls, size_t at) {
       return at < calls.size() ? describe(of, calls[at]) : "nothing";
     };
     for (size_t c = 0; c < std::max(a.size(), b.size()); ++c)
       base::require(name(p, a, c) == name(q, b, c), "verify",
-                    "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}", name_of(step), c,
-                    all.first_rank[r], name(p, a, c), all.first_rank[like], name(q, b, c));
+                    "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}",
+                    name_of(p.lists[list].step), c, all.first_rank[r], name(p, a, c), all.first_rank[like],
+                    name(q, b, c));
   }
 }
 
@@ -86,17 +87,20 @@ void verify_ranks(std::span<const Program* const> programs) {
                   to_string(p.mesh), to_string(mesh));
     base::require(p.lists.size() == programs[0]->lists.size(), "verify", "rank {} has {} lists, and rank 0 {}",
                   all.first_rank[r], p.lists.size(), programs[0]->lists.size());
-    for (const CallList& list : programs[0]->lists)
-      base::require(p.find(list.step) != nullptr, "verify", "rank {} has no list \"{}\"", all.first_rank[r],
-                    name_of(list.step));
+    for (size_t l = 0; l < p.lists.size(); ++l) {
+      const CallList &mine = p.lists[l], &first = programs[0]->lists[l];
+      base::require(mine.step == first.step && mine.micro_batches == first.micro_batches, "verify",
+                    "list {} of rank {} is \"{}\", and of rank 0 \"{}\"", l, all.first_rank[r], name_of(mine.step),
+                    name_of(first.step));
+    }
     verify_communication(p, all.first_rank[r]);
   }
   const std::vector<mesh::Factor> factors = differing_factors(mesh, all);
   if (factors.empty()) return;
   RankRun run(all, factors);
-  for (const CallList& list : programs[0]->lists) {
-    run.check(list.step);
-    check_calls(all, list.step);
+  for (size_t list = 0; list < programs[0]->lists.size(); ++list) {
+    run.check(list);
+    check_calls(all, list);
   }
   run.check_groups();
 }

@@ -109,8 +109,7 @@ void DeviceRunner::prepare(const kernels::KernelSet& kernels) {
   }
 }
 
-DeviceRunner::List& DeviceRunner::state_of(program::Step step) const {
-  const BoundList& list = bound_->list(step);
+DeviceRunner::List& DeviceRunner::state_of(const BoundList& list) const {
   return lists_[static_cast<size_t>(&list - bound_->lists().data())];
 }
 
@@ -128,8 +127,8 @@ std::byte* DeviceRunner::input_address(const program::CallList& list, const prog
 }
 
 void DeviceRunner::run(program::Step step, kernels::Numbers& numbers, const Filler& filler, const Probe& probe) {
-  const BoundList& list = bound_->list(step);
-  List& state = state_of(step);
+  const BoundList& list = bound_->list(step, numbers.micro_batches);
+  List& state = state_of(list);
   if (probe.recorder) {
     const profile::StepTimes& times = probe.recorder->times();
     if (!times_) times_ = std::make_unique<DeviceTimes>(*side_, times.inputs.size() + times.instructions.size());

@@ -32,7 +32,7 @@ class DeviceRunner : public Runner {
   std::byte* memory() const override { return side_->memory(); }
   int64_t bytes() const override { return side_->bytes(); }
   DeviceSide* device() const override { return side_.get(); }
-  bool captured(program::Step step) const override { return state_of(step).captured; }
+  bool captured(program::Step step) const override { return state_of(bound_->list(step)).captured; }
 
   void read(const std::byte* from, std::span<std::byte> to) const override { side_->read(from, to); }
   void write(std::byte* to, std::span<const std::byte> from) override { side_->write(to, from); }
@@ -61,7 +61,7 @@ class DeviceRunner : public Runner {
   std::unique_ptr<comm::Communicator> make_group(const Place& place, std::span<const int> ranks,
                                                  const comm::GroupOptions& options, const program::OpenTransfers& open);
   void prepare(const kernels::KernelSet& kernels);
-  List& state_of(program::Step step) const;
+  List& state_of(const BoundList& list) const;
   comm::StepWay way_of(const BoundList& list, List& state, const Probe& probe) const;
   void enqueue(const BoundList& list, const program::DeviceOrder& order, kernels::Numbers& numbers, const Probe& probe);
   void take_times(const BoundList& list, const program::DeviceOrder& order, profile::StepTimes& times);

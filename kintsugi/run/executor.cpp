@@ -146,9 +146,9 @@ class Executor::InputFiller : public Filler {
 };
 
 void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context) {
-  runner_->run(
-      step, numbers, InputFiller(*this, fill, context),
-      {.recorder = recorder && recorder->step() == step ? recorder : nullptr, .watch = watch ? &watch : nullptr});
+  runner_->run(step, numbers, InputFiller(*this, fill, context),
+               {.recorder = recorder && recorder->step() == step && numbers.micro_batches == 0 ? recorder : nullptr,
+                .watch = watch ? &watch : nullptr});
 }
 
 }  // namespace kintsugi::run

@@ -57,7 +57,7 @@ std::byte* HostRunner::input_address(const program::CallList& list, const progra
 }
 
 void HostRunner::run(program::Step step, kernels::Numbers& numbers, const Filler& filler, const Probe& probe) {
-  const BoundList& list = bound_.list(step);
+  const BoundList& list = bound_.list(step, numbers.micro_batches);
   profile::Recorder* const recorder = probe.recorder;
   if (recorder) recorder->begin_list();
   for (size_t c = 0; c < list.bound.size(); ++c) {

@@ -1,11 +1,14 @@
 #include "kintsugi/samples/loader.h"
 
+#include <utility>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::samples {
 
-Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(source), options_(options) {
+Loader::Loader(const SampleSource& source, LoaderOptions options)
+    : source_(source), options_(std::move(options)), expected_{options_.first_step, 0} {
   require_even(options_.share);
   base::require(options_.depth > 0, "data", "reading {} ahead", options_.depth);
   slots_.resize(static_cast<size_t>(options_.depth) + 1);  // one is held by the consumer
@@ -28,7 +31,7 @@ Loader::~Loader() {
 void Loader::run() {
   try {
     for (uint64_t step = options_.first_step; step < options_.end_step; ++step) {
-      for (int64_t m = 0; m < options_.share.micro_batches(); ++m) {
+      for (int64_t m = 0; m < options_.share.micro_batches(step); ++m) {
         Slot* slot = nullptr;
         {
           std::unique_lock lock(mutex_);
@@ -64,16 +67,16 @@ const Loader::Item& Loader::next() {
   if (filled_ > taken_) {
     const Item& item = slots_[taken_ % slots_.size()].item;
     ++taken_;
+    expected_ = item.micro_batch + 1 < options_.share.micro_batches(item.step) ? Place{item.step, item.micro_batch + 1}
+                                                                               : Place{item.step + 1, 0};
     lock.unlock();
     changed_.notify_all();
     return item;
   }
-  if (!came) {
-    const auto passes = static_cast<uint64_t>(options_.share.micro_batches());
+  if (!came)
     throw base::UserError(
         "data", "reading micro-batch {} of step {} takes more than {} s; does the file system of the token files work?",
-        taken_ % passes, options_.first_step + taken_ / passes, options_.time_limit.count() / 1000);
-  }
+        expected_.micro_batch, expected_.step, options_.time_limit.count() / 1000);
   if (error_) std::rethrow_exception(error_);
   throw base::InternalError("data", "a micro-batch past the last step {}", options_.end_step);
 }

@@ -45,10 +45,15 @@ class Loader {
     BatchMemory memory;
     Item item;
   };
+  struct Place {
+    uint64_t step = 0;
+    int64_t micro_batch = 0;
+  };
   void run();
 
   const SampleSource& source_;
   LoaderOptions options_;
+  Place expected_;           // of the consumer
   std::vector<Slot> slots_;  // a ring: filled_ counts written items, taken_ consumed ones
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "kintsugi/config/batch_warmup.h"
 
 namespace kintsugi::samples {
 
@@ -13,17 +16,20 @@ struct Share {
   int64_t micro_batch = 0;   // samples per pass and rank
   int64_t ranks = 1;         // data-parallel
   int64_t rank = 0;
+  std::vector<config::BatchStage> warmup = {};  // steps before those of global_batch
 
-  int64_t micro_batches() const { return global_batch / (micro_batch * ranks); }
+  int64_t micro_batches(uint64_t step) const {
+    return config::batch_of_step(warmup, global_batch, static_cast<int64_t>(step)) / (micro_batch * ranks);
+  }
   // The index in the global batch of a micro-batch's first sample.
   int64_t place(int64_t m) const { return (m * ranks + rank) * micro_batch; }
   // The index of that sample in the run.
   uint64_t first_sample(uint64_t step, int64_t m) const {
-    return step * static_cast<uint64_t>(global_batch) + static_cast<uint64_t>(place(m));
+    return static_cast<uint64_t>(config::samples_before(warmup, global_batch, static_cast<int64_t>(step)) + place(m));
   }
 };
 
-// Throws UserError if micro_batch * ranks does not divide global_batch.
+// Throws UserError if micro_batch * ranks does not divide global_batch or a batch of the warm-up.
 void require_even(const Share& share);
 
 }  // namespace kintsugi::samples

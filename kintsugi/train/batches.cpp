@@ -11,8 +11,10 @@ samples::Share share_of(const run::Executor& executor, const config::Settings& s
   const run::Executor::RowRange needed = executor.input_rows(program::Step::train);
   const int64_t all = compile::samples_of_pass(s), rows = needed.last - needed.first;
   const bool even = rows > 0 && all % rows == 0 && needed.first % rows == 0;
-  if (!even) return {.global_batch = s.train.global_batch, .micro_batch = all};
-  return {.global_batch = s.train.global_batch, .micro_batch = rows, .ranks = all / rows, .rank = needed.first / rows};
+  samples::Share share = {
+      .global_batch = s.train.global_batch, .micro_batch = all, .warmup = config::batch_stages(s.train)};
+  if (even) share.micro_batch = rows, share.ranks = all / rows, share.rank = needed.first / rows;
+  return share;
 }
 
 samples::Parts parts_of(const config::Settings& s) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kintsugi/config/batch_warmup.h"
+
 namespace kintsugi::train {
 
 namespace {
@@ -14,7 +16,8 @@ constexpr double kOneCycleStart = 25.0;  // the peak over the first learning rat
 
 double learning_rate(const config::Train& t, int64_t step) {
   double scale = 1.0;
-  if (t.scale_learning_rate != "none") scale = static_cast<double>(t.global_batch) / static_cast<double>(t.base_batch);
+  if (t.scale_learning_rate != "none")
+    scale = static_cast<double>(config::batch_of_step(t, step)) / static_cast<double>(t.base_batch);
   if (t.scale_learning_rate == "sqrt") scale = std::sqrt(scale);
   const double peak = scale * t.learning_rate, least = scale * t.min_learning_rate;
 

@@ -17,6 +17,7 @@
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/timeout_message.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/step.h"
@@ -78,10 +79,12 @@ BetweenSteps between(const Rank& rank, const Inputs& inputs) {
 }
 
 kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
+  const int64_t batch = config::batch_of_step(s.train, step), pass = compile::samples_of_pass(s);
   return {.seed = s.train.seed,
           .step = step,
-          .batch_rows = compile::samples_of_pass(s),
-          .learning_rate = learning_rate(s.train, step)};
+          .batch_rows = pass,
+          .learning_rate = learning_rate(s.train, step),
+          .micro_batches = batch < s.train.global_batch ? batch / pass : 0};
 }
 
 // For the step after `step` others. On a device, another may have been executed since.
@@ -157,9 +160,10 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
+  const auto count = static_cast<size_t>(inputs.share.micro_batches(static_cast<uint64_t>(progress.step)));
   size_t read = 0;
   if (inputs.rollouts) {
-    for (; read < inputs.batches.size(); ++read)
+    for (; read < count; ++read)
       rank.corpus.train->fill(
           inputs.share.first_sample(static_cast<uint64_t>(progress.step), static_cast<int64_t>(read)),
           inputs.batches[read].view());
@@ -169,7 +173,7 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0));
   });
-  for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
+  for (; read < count; ++read) next_batch(inputs, progress);
   if (inputs.bytes) inputs.bytes->end_step();
   executor.ask(numbers_of_step(s, executor.program()));
 }
@@ -257,8 +261,14 @@ void tell(const LoopOptions& options, const Metrics& m, int64_t steps) {
   if (options.observer) options.observer->step(m, steps);
 }
 
-int64_t tokens_of_step(const config::Train& train) {
-  return train.global_batch * train.sequence;
+// For step 0, 1, ...
+int64_t tokens_of_step(const config::Train& train, int64_t step) {
+  return config::batch_of_step(train, step) * train.sequence;
+}
+
+// Whether step 0, 1, ... follows the warm-up of the batch.
+bool is_full(const config::Train& train, int64_t step) {
+  return config::batch_of_step(train, step) == train.global_batch;
 }
 
 // Adds what follows from how long a step took.
@@ -271,13 +281,14 @@ double ranks_with_cores(const Rank& rank) {
 }
 
 void add_rates(const Rank& rank, double peak_flops, Metrics& m) {
-  const int64_t tokens = tokens_of_step(rank.settings().train);
+  const config::Train& train = rank.settings().train;
+  const int64_t tokens = tokens_of_step(train, m.step - 1), all = train.global_batch * train.sequence;
   const double seconds = std::max(m.seconds, 1e-9);  // if the clock stopped or went backwards
   m.tokens_per_second = static_cast<double>(tokens) / seconds;
-  m.flops_per_second = rank.step_flops / seconds;
+  m.flops_per_second = rank.step_flops * static_cast<double>(tokens) / static_cast<double>(all) / seconds;
   if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * ranks_with_cores(rank));
   m.memory_bytes = rank.executor->allocated_bytes();
-  m.planned_seconds = rank.planned_seconds;
+  if (tokens == all) m.planned_seconds = rank.planned_seconds;
 }
 
 bool is_best(const std::optional<double>& loss, const std::optional<double>& best) {
@@ -311,7 +322,7 @@ class Steps {
       : rank_(rank), inputs_(inputs), saver_(saver), options_(options) {}
 
   void begin(Progress& progress) {
-    const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train);
+    const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train, progress.step);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
     if (inputs_.rollouts) inputs_.made = inputs_.rollouts->make(progress.step);
     begin_step(rank_, inputs_, progress);
@@ -337,7 +348,8 @@ class Steps {
       if (times->drain > 0) m.drain_seconds = times->drain;
     }
     tell(options_, m, rank_.settings().train.steps);
-    if (const auto line = planned_.add(m.seconds); line && options_.observer) options_.observer->note(*line);
+    if (is_full(rank_.settings().train, m.step - 1))
+      if (const auto line = planned_.add(m.seconds); line && options_.observer) options_.observer->note(*line);
   }
 
  private:
@@ -391,7 +403,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   if (progress.interrupted) make_up(rank, inputs, options, progress, end);
   if (progress.step > 0 && end.stop == Stop::none && stops_here(options, progress.step)) end.stop = Stop::step;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
-    traces.before_step();
+    if (is_full(s.train, progress.step)) traces.before_step();
     tell_begin(options, fmt::format("step {}/{}", progress.step + 1, s.train.steps));
     steps.begin(progress);
     if (options.begun) options.begun();

@@ -32,20 +32,6 @@ bool is_of_micro_batch(Work work) {
   return work == Work::forward || work == Work::backward || work == Work::weight;
 }
 
-// A buffer's range in its root: the first addition to each range overwrites it.
-using RootRange = std::pair<BufferId, int64_t>;
-
-// The first addition to each accumulator overwrites it.
-void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) {
-  for (Instruction& i : body.instructions)
-    for (size_t j = 0; j < i.outs.size(); ++j) {
-      const BufferId root = p.root(i.outs[j]);
-      if (((i.accumulate >> j) & 1u) && p.buffer(root).region == program::Region::state &&
-          replaced.insert({root, p.begin(i.outs[j], 0)}).second)
-        i.accumulate &= ~(1u << j);
-    }
-}
-
 // An instruction of the body `reduce` that moves into a pass. late: depends on a collective there.
 struct Sum {
   Instruction instruction;
@@ -209,7 +195,7 @@ class Variants {
     const auto [at, fresh] = made_.try_emplace(name, 0);
     if (!fresh) return at->second;
     Body variant = tree_ ? tree_of(body, m) : body;
-    if (first && !tree_) replace_first(p_, variant, replaced_);
+    if (first && !tree_) overwrite_first(p_, variant, overwritten_);
     if (reduces) {
       const Sums sums = sums_of(p_, p_.bodies[static_cast<size_t>(reduce)], update_ >= 0);
       before_update_.insert(before_update_.end(), sums.before_update.begin(), sums.before_update.end());
@@ -240,7 +226,7 @@ class Variants {
   const int update_;
   std::vector<Instruction> before_update_;
   bool tree_ = false;
-  std::set<RootRange> replaced_;
+  Overwritten overwritten_;
   std::map<std::string, int> made_;
 };
 
@@ -257,6 +243,20 @@ Work work_of(const plan::Task& task) {
 }
 
 }  // namespace
+
+bool overwrite_first(const Program& p, Body& body, Overwritten& overwritten) {
+  bool any = false;
+  for (Instruction& i : body.instructions)
+    for (size_t j = 0; j < i.outs.size(); ++j) {
+      const BufferId root = p.root(i.outs[j]);
+      if (((i.accumulate >> j) & 1u) && p.buffer(root).region == program::Region::state &&
+          overwritten.insert({root, p.begin(i.outs[j], 0)}).second) {
+        i.accumulate &= ~(1u << j);
+        any = true;
+      }
+    }
+  return any;
+}
 
 void schedule(Program& p, const plan::Schedule& schedule) {
   program::CallList train = {.step = program::Step::train, .calls = {}};
