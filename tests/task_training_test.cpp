@@ -112,6 +112,54 @@ TEST_F(TaskTraining, TakesTheFirstDocumentsAndRefusesWrongData) {
   expect_error("train.steps=2", "data/piqa/valid.jsonl\":12: \"sol1\" is missing");
 }
 
+// One rank reads what the requests of a document share once, ranks along "data" read all of each.
+TEST_F(TaskTraining, AGroupReadsSharedBeginningsOnce) {
+  std::ofstream questions(folder / "data/questions.jsonl");
+  for (int i = 0; i < 9; ++i)
+    questions << json{{"query", fmt::format("Line {} of a text", i)},
+                      {"choices", {"can", fmt::format("c{}n", i), "learns."}},
+                      {"gold", i % 3}}
+              << "\n";
+  questions.close();
+  std::ofstream(folder / "group.json") << R"({"name": "both", "tasks": [
+    {"name": "none", "like": "query_choices", "file": "questions.jsonl", "chance": 0.25},
+    {"name": "one", "like": "query_choices", "file": "questions.jsonl", "shots": 1, "delimiter": "\nAnswer: ", "chance": 0.5}]})";
+  const Ended trained = run("train run.toml --set evaluate.tasks='[\"group.json\"]' train.steps=4");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto dump = [&](const std::string& name, const std::string& options) {
+    const Ended ended = run("evaluate run --task group.json --data data --dump " + name + " " + options);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::vector<json> lines;
+    std::ifstream in(folder / name);
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  };
+  const std::vector<json> whole = dump("a", ""), plain = dump("b", "--set parallel.data=2"),
+                          split = dump("c", "--set parallel.tensor=2 --batch 2");
+  ASSERT_EQ(whole.size(), 18u);
+  ASSERT_EQ(plain.size(), 18u);
+  ASSERT_EQ(split.size(), 18u);
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (const auto& other : {plain[i], split[i]}) {
+      EXPECT_EQ(whole[i]["task"], other["task"]);
+      EXPECT_EQ(whole[i]["tokens"], other["tokens"]);
+      EXPECT_EQ(whole[i]["greedy"], other["greedy"]);
+      for (size_t r = 0; r < 3; ++r) {
+        const auto p = whole[i]["log_likelihoods"][r].get<double>();
+        EXPECT_NEAR(p, other["log_likelihoods"][r].get<double>(), 1e-5 * (1 + std::fabs(p))) << i << " " << r;
+      }
+    }
+  const std::map<std::string, double> found = tasks_of("run").at(4);
+  EXPECT_NEAR(found.at("none.centered"), (found.at("none.acc_token") - 0.25) / 0.75, 1e-12);
+  EXPECT_NEAR(found.at("both.centered"), (found.at("none.centered") + found.at("one.centered")) / 2, 1e-12);
+  const Ended table = run("evaluate run --task group.json --data data --also run/step_00000004");
+  ASSERT_EQ(table.code, 0) << table.err;
+  const size_t mean = table.out.find("\nboth  centered   ");
+  ASSERT_NE(mean, std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("task  metric     run "), std::string::npos) << table.out;
+  EXPECT_EQ(run("evaluate run --task group.json --data data --also run --dump d").code, 1);
+}
+
 TEST_F(TaskTraining, ALayerOfEmbeddingsIsTheResidualStreamAfterIt) {
   ASSERT_EQ(run("train run.toml --set evaluate.tasks=[] train.steps=2").code, 0);
   std::ofstream(folder / "texts.txt") << "Line 4 of a text\na model can learn\nthat\n";
