@@ -50,21 +50,40 @@ bool read_numbers(std::string_view line, Values& values) {
   return take('}') && at == end;
 }
 
-constexpr std::string_view kTexts = "samples";
+constexpr std::string_view kTexts = "samples", kExpertTokens = "expert_tokens";
 
-// Parses any object; ignores values other than numbers and the model's texts. Returns false if the line is not an
-// object.
-bool read_any(std::string_view line, Values& values, std::vector<WrittenText>& texts,
-              std::optional<base::Json>& keeps_keys) {
+// The lists of a line.
+struct Lists {
+  std::vector<WrittenText> texts;
+  std::vector<double> expert_tokens;
+};
+
+void add_expert_load(const std::vector<double>& tokens, Values& values) {
+  double sum = 0;
+  for (const double t : tokens) sum += t;
+  if (!(sum > 0.0)) return;
+  const double mean = sum / static_cast<double>(tokens.size());
+  const auto [least, most] = std::ranges::minmax(tokens);
+  values.emplace_back(kMostLoaded, most / mean);
+  values.emplace_back(kLeastLoaded, least / mean);
+}
+
+// Parses any object; ignores values other than numbers and the known lists. Returns false if the line is not an object.
+bool read_any(std::string_view line, Values& values, Lists& lists, std::optional<base::Json>& keeps_keys) {
   values.clear();
   try {
     keeps_keys = base::Json::parse("report", "metrics.jsonl", line);
     for (const base::Json& member : keeps_keys->members()) {
       if (member.is_number() || member.is_null())
         values.emplace_back(member.key(), member.is_null() ? kNotFinite : member.number());
+      if (member.key() == kExpertTokens && member.is_list()) {
+        for (const base::Json& tokens : member.list()) lists.expert_tokens.push_back(tokens.number());
+        add_expert_load(lists.expert_tokens, values);
+      }
       if (member.key() != kTexts || !member.is_list()) continue;
       for (const base::Json& text : member.list())
-        texts.push_back({.prompt = std::string(text.at("prompt").text()), .text = std::string(text.at("text").text())});
+        lists.texts.push_back(
+            {.prompt = std::string(text.at("prompt").text()), .text = std::string(text.at("text").text())});
     }
   } catch (const base::UserError&) {
     return false;
@@ -101,8 +120,9 @@ class MetricsReader::Lines {
   void add(std::string_view line) {
     ++line_;
     if (line.empty()) return;
-    texts_.clear();
-    if (!read_numbers(line, values_) && !read_any(line, values_, texts_, json_)) return not_whole_.add(line_);
+    listed_.texts.clear();
+    listed_.expert_tokens.clear();
+    if (!read_numbers(line, values_) && !read_any(line, values_, listed_, json_)) return not_whole_.add(line_);
     const std::optional<double> step = step_of(values_);
     if (!step) return not_whole_.add(line_);
     if (table_.num_steps > 0 && *step <= static_cast<double>(table_.last_step)) return not_after_.add(line_);
@@ -116,7 +136,8 @@ class MetricsReader::Lines {
       measure.steps.push_back(*step);
       measure.values.push_back(value);
     }
-    for (WrittenText& text : texts_) {
+    if (!listed_.expert_tokens.empty()) table_.expert_tokens = listed_.expert_tokens;
+    for (WrittenText& text : listed_.texts) {
       text.step = *step;
       table_.texts.push_back(std::move(text));
     }
@@ -150,7 +171,7 @@ class MetricsReader::Lines {
   LeftOut not_whole_, not_after_;
   int64_t line_ = 0;
   Values values_;
-  std::vector<WrittenText> texts_;  // of a line
+  Lists listed_;  // of a line
   std::optional<base::Json> json_;
   std::vector<std::pair<std::string, Measure*>> known_;
 };

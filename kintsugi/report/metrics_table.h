@@ -24,11 +24,15 @@ struct WrittenText {
   std::string prompt, text;
 };
 
+// Measures of the list "expert_tokens": of the experts with the most and the fewest tokens, relative to the mean.
+inline constexpr std::string_view kMostLoaded = "expert_tokens.most", kLeastLoaded = "expert_tokens.least";
+
 struct MetricsTable {
   int64_t num_steps = 0;                                 // lines with a step
   int64_t first_step = 0, last_step = 0;                 // 0: none
   std::map<std::string, Measure, std::less<>> measures;  // of every key with numeric values
   std::vector<WrittenText> texts;                        // by step, then in the order of the prompts
+  std::vector<double> expert_tokens;                     // of each expert in the last step that lists them
   std::vector<std::string> left_out;                     // what was unusable: "line 7 is incomplete"
 
   const Measure& measure(std::string_view key) const;  // without values if there is none

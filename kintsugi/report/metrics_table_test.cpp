@@ -51,6 +51,16 @@ TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
                    "line 4 has a step that does not follow the one before it"}));
 }
 
+TEST(MetricsTable, TokensOfExperts) {
+  const MetricsTable table = parse_metrics(
+      "{\"step\":1,\"expert_tokens\":[6,2,4]}\n{\"step\":2,\"expert_tokens\":[0,0,0]}\n{\"step\":3,\"loss\":1}\n"
+      "{\"step\":4,\"expert_tokens\":[1,8,0]}\n");
+  EXPECT_EQ(table.expert_tokens, (std::vector<double>{1, 8, 0}));
+  EXPECT_EQ(table.measure(kMostLoaded).steps, (std::vector<double>{1, 4}));  // in step 2 there are none
+  EXPECT_EQ(table.measure(kMostLoaded).values, (std::vector<double>{1.5, 8.0 / 3}));
+  EXPECT_EQ(table.measure(kLeastLoaded).values, (std::vector<double>{0.5, 0}));
+}
+
 TEST(MetricsTable, TextsOfTheModel) {
   const MetricsTable table = parse_metrics(
       "{\"step\":1,\"loss\":5.5}\n"

@@ -50,6 +50,12 @@ constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_seco
 constexpr std::string_view kLoss = "loss", kSpeed = "tokens_per_second";
 constexpr std::string_view kValidation = "validation_loss";  // and "validation_loss.DOMAIN"
 constexpr std::string_view kTask = "task.";                  // "task.TASK.METRIC", and "task.TASK.METRIC_error"
+// Loads of experts relative to the mean, and the names of their curves.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kExpertLoads = {
+    {{"busiest_expert", "busiest of a layer"},
+     {kMostLoaded, "most loaded over all layers"},
+     {kLeastLoaded, "least loaded over all layers"}}};
+constexpr std::string_view kDropped = "dropped_tokens";
 
 size_t half_of_mean(size_t points) {
   return std::max(kLeastMean, static_cast<size_t>(kMeanShare * static_cast<double>(points))) / 2;
@@ -180,6 +186,42 @@ Chart task_chart(std::span<const MeasuredRun> runs, std::string_view metric) {
   return chart;
 }
 
+std::string in_run(std::span<const MeasuredRun> runs, size_t run, std::string_view what) {
+  const std::string name = name_in_legend(runs, run);
+  return name.empty() ? std::string(what) : fmt::format("{}, {}", name, what);
+}
+
+Chart expert_load_chart(std::span<const MeasuredRun> runs) {
+  Chart chart = empty_chart(runs, "Load of experts");
+  chart.y_name = "x mean";
+  chart.from_zero = true;
+  size_t colour = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const auto& [key, what] : kExpertLoads) {
+      const Measure& measure = runs[i].metrics->measure(key);
+      if (!measure.values.empty())
+        chart.curves.push_back(curve_of(in_run(runs, i, what), colour++, measure.steps, measure.values, true));
+    }
+  return chart;
+}
+
+Chart expert_tokens_chart(std::span<const MeasuredRun> runs) {
+  Chart chart = {.heading = "Tokens per expert, last step",
+                 .note = "summed over layers",
+                 .x_name = "expert",
+                 .curves = {},
+                 .from_zero = true,
+                 .x_text = step_text,
+                 .y_text = count_text};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::vector<double>& tokens = runs[i].metrics->expert_tokens;
+    std::vector<double> experts;
+    for (size_t e = 0; e < tokens.size(); ++e) experts.push_back(static_cast<double>(e));
+    if (!tokens.empty()) chart.curves.push_back(curve_of(name_in_legend(runs, i), i, experts, tokens, false));
+  }
+  return chart;
+}
+
 // The cumulative tokens at each step of a run that has a loss.
 std::vector<double> tokens_at(const MetricsTable& metrics, const Measure& loss) {
   const Measure& tokens = metrics.measure("tokens");
@@ -210,7 +252,8 @@ bool steps_differ(std::span<const MeasuredRun> runs) {
 }
 
 bool has_chart(std::string_view key) {
-  return key.starts_with(kValidation) || key.starts_with(kTask) ||
+  return key.starts_with(kValidation) || key.starts_with(kTask) || key == kDropped ||
+         std::ranges::find(kExpertLoads, key, &decltype(kExpertLoads)::value_type::first) != kExpertLoads.end() ||
          std::ranges::find(kNoCharts, key) != kNoCharts.end() ||
          std::ranges::any_of(kCharts, [&](const KnownChart& known) { return known.key == key; });
 }
@@ -231,6 +274,10 @@ std::string html_charts(std::span<const MeasuredRun> runs) {
     for (const std::string& metric : metrics)
       if (!metric.empty()) add(task_chart(runs, metric), html);
   }
+  add(expert_load_chart(runs), html);
+  add(expert_tokens_chart(runs), html);
+  add(chart_by_step(runs, {.key = kDropped, .heading = "Tokens without a slot of their expert", .from_zero = true}),
+      html);
   std::set<std::string> others;
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)

@@ -14,8 +14,8 @@ struct MeasuredRun {
   const MetricsTable* metrics = nullptr;
 };
 
-// Charts loss, validation, learning rate, gradient norm, throughput, and every measure unknown here; thinned,
-// preserving extremes. If runs differ in tokens per step, also charts the loss by tokens.
+// Charts loss, validation, the load of experts, learning rate, gradient norm, throughput, and every measure unknown
+// here; thinned, preserving extremes. If runs differ in tokens per step, also charts the loss by tokens.
 std::string html_charts(std::span<const MeasuredRun> runs);
 
 }  // namespace kintsugi::report

@@ -242,6 +242,23 @@ TEST(RunPage, EveryMeasureHasItsPlace) {
   for (const char* none : {"<h3>note</h3>", "<h3>seconds</h3>", "<h3>tokens</h3>"}) EXPECT_FALSE(has(page, none));
 }
 
+TEST(RunPage, LoadOfExperts) {
+  const auto step = [](int step, const std::string& more) {
+    return fmt::format("{{\"step\":{},\"loss\":2.5,\"busiest_expert\":1.5,\"expert_tokens\":[6,2,4]{}}}\n", step, more);
+  };
+  const std::vector<ReportRun> runs = {made("a", step(1, "") + step(2, ",\"dropped_tokens\":3"))};
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  for (const char* heading :
+       {"Load of experts", "Tokens per expert, last step", "Tokens without a slot of their expert"})
+    EXPECT_TRUE(has(page, fmt::format("<h3>{}</h3>", heading))) << heading;
+  for (const char* name : {"busiest of a layer", "most loaded over all layers", "least loaded over all layers"})
+    EXPECT_TRUE(has(page, fmt::format("</svg>{}</li>", name))) << name;
+  for (const char* none : {"<h3>busiest_expert</h3>", "<h3>expert_tokens.most</h3>", "<h3>dropped_tokens</h3>"})
+    EXPECT_FALSE(has(page, none)) << none;
+  EXPECT_FALSE(has(run_page(std::vector{made("b", metrics_of(3, 8))}, "k"), "expert"));
+}
+
 TEST(RunPage, TextsOfTheModel) {
   const auto step = [](int step, const std::string& text) {
     return fmt::format("{{\"step\":{},\"samples\":[{{\"prompt\":\"Once <\",\"text\":\"{}\"}}]}}\n", step, text);

@@ -27,6 +27,7 @@
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/between_steps.h"
 #include "kintsugi/train/decide.h"
+#include "kintsugi/train/expert_use.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/planned_step.h"
@@ -147,14 +148,6 @@ std::vector<std::string_view> numbers_of_step(const config::Settings& s, const p
   return names;
 }
 
-// Experts are computed only on the host, where a step is complete once it has begun.
-std::optional<ExpertUse> expert_use(const run::Executor& executor) {
-  const auto is_it = [](const program::StateInfo& s) { return s.name == models::kExpertTokens; };
-  if (std::ranges::none_of(executor.program().states, is_it)) return std::nullopt;
-  const std::span<double> tokens = executor.state(models::kExpertTokens).as<double>();
-  return ExpertUse{{tokens.begin(), tokens.end()}, executor.number(models::kExpertBalance)};
-}
-
 // On a device, the step may still be running on return.
 void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
@@ -204,7 +197,8 @@ Metrics end_step(Rank& rank, Inputs& inputs, Saver& saver, Progress& progress, i
   if (inputs.bytes)
     if (const int64_t bytes = inputs.bytes->take(step + 1); bytes > 0 && !metrics.unlabelled)
       metrics.bits_per_byte = bits_per_byte(made[0], bytes);
-  metrics.experts = expert_use(*rank.executor);
+  // Experts are computed only on the host, where a step is complete once it has begun.
+  metrics.experts = expert_use(s, *rank.executor);
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = metrics.unlabelled ? 0.0 : made[2];
   const bool updated = made[3] != 0.0;

@@ -24,6 +24,7 @@ std::string to_json(const Metrics& m) {
       line.key("busiest_expert").value(m.experts->busiest).key("expert_tokens").list([&] {
         for (const double tokens : m.experts->tokens) line.value(std::llround(tokens));
       });
+      if (m.experts->dropped) line.key("dropped_tokens").value(*m.experts->dropped);
     }
     if (m.preferences)
       line.key("reward_margin").value(m.preferences->reward_margin).key("accuracy").value(m.preferences->accuracy);
@@ -77,6 +78,7 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
   for (const NamedLoss& further : m.further) scalars.push_back({"loss/" + further.name, further.loss});
   if (m.experts) {
     scalars.push_back({"experts/busiest", m.experts->busiest});
+    if (m.experts->dropped) scalars.push_back({"experts/dropped_tokens", static_cast<double>(*m.experts->dropped)});
     for (size_t e = 0; e < m.experts->tokens.size(); ++e)
       scalars.push_back({fmt::format("experts/tokens_{}", e), m.experts->tokens[e]});
   }

@@ -45,6 +45,8 @@ struct NamedLoss {
 struct ExpertUse {
   std::vector<double> tokens;  // per expert in the step, over all layers
   double busiest = 0;          // tokens of a layer's busiest expert relative to the mean, averaged over layers
+  // With train.expert_overflow "drop": choices of tokens without a slot of the expert, over all layers.
+  std::optional<int64_t> dropped = {};
 };
 
 // For preferences: means over the pairs of the step, or of validation.

@@ -47,6 +47,13 @@ TEST(Metrics, ScalarsAreNamedInGroups) {
   m.scaling = {{.scale = 32, .skipped = 3, .skips = true}};
   EXPECT_NE(to_json(m).find("\"loss_scale\":32.0,\"skipped_steps\":3"), std::string::npos) << to_json(m);
   EXPECT_EQ(value("train/skipped_steps"), 3);
+  m.experts = {{6, 2}, 1.5};
+  EXPECT_NE(to_json(m).find("\"busiest_expert\":1.5,\"expert_tokens\":[6,2],\"learning_rate\""), std::string::npos);
+  m.experts->dropped = 4;
+  EXPECT_NE(to_json(m).find("\"expert_tokens\":[6,2],\"dropped_tokens\":4"), std::string::npos) << to_json(m);
+  EXPECT_EQ(value("experts/busiest"), 1.5);
+  EXPECT_EQ(value("experts/tokens_0"), 6);
+  EXPECT_EQ(value("experts/dropped_tokens"), 4);
   m.validation_loss = 3.5;
   EXPECT_EQ(value("loss/validation"), 3.5);
   m.domains = {{"a_domain_with_a_long_name", 4.5}, {"b", 5.5}};
