@@ -20,6 +20,11 @@ config::Settings lora_model(const std::string& name, const std::string& dtype) {
   s.lora = {.rank = 3, .alpha = 6, .dropout = 0.1, .targets = {}};
   if (name.ends_with("-last")) s.lora.targets = {"layer3.attention.query"};  // the first stages have no backward pass
   if (name.ends_with("-value")) s.lora.targets = {"value"};                  // the first layer's keys need no gradient
+  if (name == "mixtral") {
+    s.model.experts = 4;
+    s.train.balance = "loss";
+    s.lora.targets = {"*"};
+  }
   if (name.starts_with("gptneox")) s.lora.targets = {"attention.*", "layer1.ffn.up"};
   return s;
 }
@@ -55,6 +60,15 @@ INSTANTIATE_TEST_SUITE_P(All, LoraLayouts,
                          }),
                          [](const auto& info) { return test_name(info.param); });
 
+INSTANTIATE_TEST_SUITE_P(Experts, LoraLayouts,
+                         testing::ValuesIn(std::vector<ModelLayout>{
+                             {"mixtral", "expert=2"},
+                             {"mixtral", "expert=2 tensor=2 zero=3"},
+                             {"mixtral", "data=2 zero=1 rule=expert:data"},
+                             {"mixtral", "expert=2 pipe=2 recompute=full"},
+                         }),
+                         [](const auto& info) { return test_name(info.param); });
+
 // y [rows columns] += by a [rows inner] b [inner columns]; `turned` operands are transposed in memory.
 void add_product(std::vector<double>& y, const std::vector<double>& a, const std::vector<double>& b, size_t inner,
                  double by, bool a_turned = false, bool b_turned = false) {
@@ -67,6 +81,22 @@ void add_product(std::vector<double>& y, const std::vector<double>& a, const std
             by * a[a_turned ? k * rows + r : r * inner + k] * b[b_turned ? c * inner + k : k * columns + c];
 }
 
+// The same for each of `experts` matrices, one after another.
+void add_products(std::vector<double>& y, const std::vector<double>& a, const std::vector<double>& b, size_t inner,
+                  double by, size_t experts, bool a_turned = false, bool b_turned = false) {
+  const auto part = [&](const std::vector<double>& all, size_t e) {
+    const auto size = static_cast<std::ptrdiff_t>(all.size() / experts), at = static_cast<std::ptrdiff_t>(e) * size;
+    return std::vector<double>(all.begin() + at, all.begin() + at + size);
+  };
+  std::vector<double> sums;
+  for (size_t e = 0; e < experts; ++e) {
+    std::vector<double> own = part(y, e);
+    add_product(own, part(a, e), part(b, e), inner, by, a_turned, b_turned);
+    sums.insert(sums.end(), own.begin(), own.end());
+  }
+  y = std::move(sums);
+}
+
 void expect_near(const std::vector<double>& got, const std::vector<double>& want, const std::string& name) {
   ASSERT_EQ(got.size(), want.size()) << name;
   for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-12) << name << " " << i;
@@ -77,11 +107,19 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 // With W + s A B in place of W the whole model has the loss of the adapted one; with its gradient dW, the adapters'
 // gradients are s dW B^T and s A^T dW.
 TEST(Lora, GradientsAreThoseOfTheWholeModel) {
-  for (const std::string family : {"llama", "gpt", "gptneox", "gemma3"}) {
+  for (const std::string family : {"llama", "gpt", "gptneox", "gemma3", "mixtral"}) {
     SCOPED_TRACE(family);
     config::Settings s = small_model(family, "fp64");
     s.model.dropout = 0;
     s.lora = {.rank = 3, .alpha = 4.5, .dropout = 0, .targets = {}};
+    if (family == "mixtral") {
+      s.model.experts = 3;
+      s.lora.targets = {"*"};
+      s.train.balance = "loss";
+    }
+    const auto experts = [&](const std::string& layer) -> size_t {
+      return family == "mixtral" && layer.find(".ffn.") != layer.npos ? 3 : 1;
+    };
     config::Settings whole = s;
     whole.lora = {};
     Machine adapted(s), full(whole);
@@ -93,9 +131,10 @@ TEST(Lora, GradientsAreThoseOfTheWholeModel) {
       for (size_t i = 0; i < b.size(); ++i) b[i] = 0.01 * static_cast<double>(i * 37 % 101) - 0.5;
       put(adapted.executor.state(name), b);
       const std::string layer = name.substr(0, name.size() - models::kLoraB.size());
-      add_product(merged.at(layer + ".weight"), weights.at(layer + std::string(models::kLoraA)), b, 3, 1.5);
+      add_products(merged.at(layer + ".weight"), weights.at(layer + std::string(models::kLoraA)), b, 3, 1.5,
+                   experts(layer));
     }
-    EXPECT_EQ(layers, family == "llama" || family == "gemma3" ? 14u : 12u);
+    EXPECT_EQ(layers, family.starts_with("gpt") ? 12u : 14u);
     for (const auto& [name, w] : merged) put(full.executor.state(name), w);
     EXPECT_NEAR(adapted.step(0, 0.0), full.step(0, 0.0), 1e-12);
     const Numbers gradients = adapted.states(program::StateKind::gradient),
@@ -107,8 +146,9 @@ TEST(Lora, GradientsAreThoseOfTheWholeModel) {
                         a_name = layer + std::string(models::kLoraA);
       const std::vector<double>&a = weights.at(a_name), &dw = of_full.at(layer + ".weight.gradient");
       std::vector<double> da(a.size(), 0), db(b.size(), 0);
-      add_product(da, dw, b, b.size() / 3, 1.5, false, true);
-      add_product(db, a, dw, a.size() / 3, 1.5, true);
+      const size_t n = experts(layer);
+      add_products(da, dw, b, b.size() / n / 3, 1.5, n, false, true);
+      add_products(db, a, dw, a.size() / n / 3, 1.5, n, true);
       expect_near(gradients.at(a_name + ".gradient"), da, a_name);
       expect_near(gradients.at(name + ".gradient"), db, name);
     }

@@ -61,8 +61,8 @@ std::vector<AdaptedLayer> adapted_layers(const config::Settings& settings) {
                           .shape = {}};
     layer.b = states[states.find(layer.name + std::string(models::kLoraB))].type.shape;
     layer.shape = states[states.find(layer.weight())].type.shape;
-    layer.inputs = layer.a.rank() - 1;
-    for (size_t d = 0; d < layer.inputs; ++d)
+    layer.inputs = layer.a.rank() - (layer.of_experts() ? 2 : 1);
+    for (size_t d = 0; d + 1 < layer.a.rank(); ++d)
       base::require(layer.shape[d] == layer.a[d], "exchange", "{} of {} {}", state.name, layer.weight(),
                     to_string(layer.shape));
     layers.push_back(std::move(layer));
@@ -98,15 +98,15 @@ void MergedSource::read(const checkpoint::Slice& slice, DType dtype, std::span<s
   const Range flat = slice.flat.value_or(checkpoint::whole_range(box));
   std::vector<float> sums(static_cast<size_t>(flat.size()));
   weights_->read(slice, DType::f32, std::as_writable_bytes(std::span(sums)));
-  const int64_t rank = layer.b[0].size, columns = layer.out();
+  const int64_t rank = layer.rank(), rows = layer.in(), columns = layer.out();
   for_each_row_part(box, flat, layer.shape, [&](int64_t at, int64_t first, int64_t count) {
     for (int64_t done = 0; done < count;) {
-      const int64_t k = (first + done) / columns, n = (first + done) % columns;
+      const int64_t k = (first + done) / columns, n = (first + done) % columns;  // k: a row of any expert
       const int64_t some = std::min(count - done, columns - n);
       float* to = sums.data() + (at - flat.begin) + done;
       for (int64_t r = 0; r < rank; ++r) {
         const auto a = static_cast<float>(scale_ * static_cast<double>(factors->a[static_cast<size_t>(k * rank + r)]));
-        const float* b = factors->b.data() + r * columns + n;
+        const float* b = factors->b.data() + (k / rows * rank + r) * columns + n;
         for (int64_t i = 0; i < some; ++i) to[i] += a * b[i];
       }
       done += some;

@@ -16,19 +16,22 @@ namespace kintsugi::exchange {
 
 struct AdaptedLayer {
   std::string name;     // "layer0.attention.query"
-  tensor::Shape a, b;   // [in ... lora], [lora out ...]
-  tensor::Shape shape;  // of the weight: [in ... out ...]
+  tensor::Shape a, b;   // [in ... lora], [lora out ...]; of experts [expert in lora], [expert lora out]
+  tensor::Shape shape;  // of the weight: [in ... out ...]; of experts [expert in out]
   size_t inputs = 0;    // number of input dims
 
   std::string weight() const { return name + ".weight"; }
-  int64_t in() const { return a.elements() / b[0].size; }
-  int64_t out() const { return b.elements() / b[0].size; }
+  bool of_experts() const { return b[0].name != "lora"; }
+  int64_t experts() const { return of_experts() ? b[0].size : 1; }
+  int64_t rank() const { return b.size("lora"); }
+  int64_t in() const { return a.elements() / rank() / experts(); }
+  int64_t out() const { return b.elements() / rank() / experts(); }
 };
 
 // In the order of the model's graph; empty without adapters.
 std::vector<AdaptedLayer> adapted_layers(const config::Settings& settings);
 
-// A [in rank] and B [rank out] of a layer, row-major.
+// A [in rank] and B [rank out] of a layer, row-major; those of experts one after another.
 struct Factors {
   std::vector<float> a, b;
 };

@@ -35,6 +35,7 @@ constexpr base::MostBytes kMostOfConfig = {16 << 20, "an adapter's configuration
 // A layer within a module: the rows and columns of the module's [out in] matrix that its elements occupy.
 struct PlacedLayer {
   AdaptedLayer layer;
+  size_t expert = 0;                   // of a layer of experts: the one in the module
   std::vector<int64_t> columns, rows;  // of each element of the layer's input and output, row-major
 };
 
@@ -58,7 +59,8 @@ std::vector<int64_t> places(const MappedWeight& w, size_t begin, size_t end) {
 
 PlacedLayer placed(const MappedTensor& tensor, const MappedWeight& w, const AdaptedLayer& layer, Module& module) {
   const int64_t width = tensor.shape[1];
-  std::vector<int64_t> in = places(w, 0, layer.inputs), out = places(w, layer.inputs, w.shape.rank());
+  const size_t begin = layer.of_experts() ? 1 : 0, end = begin + layer.inputs;
+  std::vector<int64_t> in = places(w, begin, end), out = places(w, end, w.shape.rank());
   // A linear layer is [out in], GPT-2's Conv1D [in out].
   const bool turned = in.size() > 1 ? in[1] >= width : out.size() > 1 && out[1] < width;
   std::vector<int64_t>&across = turned ? out : in, &down = turned ? in : out;
@@ -66,7 +68,7 @@ PlacedLayer placed(const MappedTensor& tensor, const MappedWeight& w, const Adap
   for (int64_t& at : down) at = (at + w.first / width * width) / width;
   module.in = turned ? tensor.shape[0] : width;
   module.out = turned ? width : tensor.shape[0];
-  return {.layer = layer, .columns = std::move(in), .rows = std::move(out)};
+  return {.layer = layer, .expert = static_cast<size_t>(w.begin), .columns = std::move(in), .rows = std::move(out)};
 }
 
 // The modules containing these layers, in the order of the family's tensors.
@@ -76,8 +78,15 @@ std::vector<Module> modules_of(const config::Settings& settings, const std::vect
     Module module = {
         .name = tensor.name.substr(0, tensor.name.size() - kWeightEnd.size()), .in = 0, .out = 0, .layers = {}};
     for (const MappedWeight& w : tensor.weights)
-      for (const AdaptedLayer& layer : layers)
-        if (layer.weight() == w.name) module.layers.push_back(placed(tensor, w, layer, module));
+      for (const AdaptedLayer& layer : layers) {
+        if (layer.weight() != w.name) continue;
+        if (layer.of_experts() && w.shape[0].size != 1)
+          throw base::UserError("model",
+                                "PEFT has no adapters of {}, whose folders have one tensor for the experts of a layer: "
+                                "{}; leave experts out of lora.targets, or merge them: kintsugi export --merge",
+                                settings.model.family, tensor.name);
+        module.layers.push_back(placed(tensor, w, layer, module));
+      }
     if (!module.layers.empty()) modules.push_back(std::move(module));
   }
   return modules;
@@ -97,9 +106,16 @@ std::vector<std::string> target_modules(const std::vector<Module>& modules, cons
   return {names.begin(), names.end()};
 }
 
+// Targets that match every layer that a folder of adapters can hold.
+std::vector<std::string> all_layers(const config::Model& model) {
+  const auto& weights = models::family(model.family).hugging_face.weights;
+  const bool each = std::ranges::any_of(weights, [](const models::WeightRow& row) { return !row.each.empty(); });
+  return each ? std::vector<std::string>{"*"} : std::vector<std::string>{};
+}
+
 std::string print_config(const config::Settings& s, const std::string& base, const std::vector<Module>& modules) {
   config::Settings everywhere = s;
-  everywhere.lora.targets.clear();
+  everywhere.lora.targets = all_layers(s.model);
   const std::vector<std::string> targets = target_modules(modules, modules_of(everywhere, adapted_layers(everywhere)));
   base::JsonWriter json(2);
   json.object([&] {
@@ -174,7 +190,7 @@ std::vector<float> read_floats(const checkpoint::TensorInFile& tensor) {
 }
 
 // "attention.query" if the adapter has it in every layer, otherwise the whole names.
-std::vector<std::string> targets_of(const std::vector<std::string>& layers, int64_t num_layers) {
+std::vector<std::string> targets_of(const std::set<std::string>& layers, int64_t num_layers) {
   std::map<std::string, int64_t> counts;
   for (const std::string& name : layers) ++counts[name.substr(name.find('.') + 1)];
   std::set<std::string> targets;
@@ -261,12 +277,14 @@ ExportedAdapter write_adapter(const checkpoint::TensorSource& from, const config
       const PlacedLayer& p = m.layers[i];
       const Factors factors = read_factors(from, p.layer);
       const int64_t first = static_cast<int64_t>(i) * rank, out = p.layer.out();
+      const float *own_a = factors.a.data() + p.expert * p.columns.size() * static_cast<size_t>(rank),
+                  *own_b = factors.b.data() + p.expert * p.rows.size() * static_cast<size_t>(rank);
       for (int64_t r = 0; r < rank; ++r) {
         for (size_t k = 0; k < p.columns.size(); ++k)
           a[static_cast<size_t>((first + r) * m.in + p.columns[k])] =
-              factors.a[k * static_cast<size_t>(rank) + static_cast<size_t>(r)];
+              own_a[k * static_cast<size_t>(rank) + static_cast<size_t>(r)];
         for (size_t n = 0; n < p.rows.size(); ++n)
-          b[static_cast<size_t>(p.rows[n] * all + first + r)] = factors.b[static_cast<size_t>(r * out) + n];
+          b[static_cast<size_t>(p.rows[n] * all + first + r)] = own_b[static_cast<size_t>(r * out) + n];
       }
     }
     write_floats(writer, a);
@@ -299,7 +317,7 @@ Adapter read_adapter(const fs::path& folder, const config::Settings& base) {
   const bool by_root = rooted && rooted->boolean();
 
   config::Settings everywhere = base;
-  everywhere.lora = {.rank = 1, .alpha = 1, .dropout = 0, .targets = {}};
+  everywhere.lora = {.rank = 1, .alpha = 1, .dropout = 0, .targets = all_layers(base.model)};
   const std::vector<Module> modules = modules_of(everywhere, adapted_layers(everywhere));
   const checkpoint::TensorFiles files(folder / kTensorsName);
   std::set<std::string> known;
@@ -338,22 +356,31 @@ Adapter read_adapter(const fs::path& folder, const config::Settings& base) {
   const auto most = static_cast<size_t>(adapter.lora.rank);
   adapter.lora.alpha = scale * static_cast<double>(adapter.lora.rank);
   if (const auto dropout = config.find("lora_dropout")) adapter.lora.dropout = dropout->number();
-  std::vector<std::string> names;
+  std::set<std::string> names;
+  const auto factor = [&](const std::string& name, const tensor::Shape& shape) -> std::vector<float>& {
+    auto& [whole, values] = adapter.factors[name];
+    if (values.empty()) {
+      std::vector<tensor::Dim> dims = shape.dims();
+      std::ranges::find(dims, "lora", &tensor::Dim::name)->size = adapter.lora.rank;
+      whole = tensor::Shape(dims);
+      values.resize(static_cast<size_t>(whole.elements()), 0.0f);
+    }
+    return values;
+  };
   for (const TheirFactors& f : list)
     for (const PlacedLayer& p : f.module->layers) {
       const size_t in = p.columns.size(), out = p.rows.size(), r = static_cast<size_t>(f.rank);
       const auto with_rank = static_cast<float>(scale == 0 ? 1.0 : f.scale / scale);
-      std::vector<float> a(in * most, 0.0f), b(most * out, 0.0f);
+      // Experts that the folder leaves out keep zeros.
+      std::vector<float>&a_whole = factor(p.layer.name + std::string(models::kLoraA), p.layer.a),
+      &b_whole = factor(p.layer.name + std::string(models::kLoraB), p.layer.b);
+      float *a = a_whole.data() + p.expert * in * most, *b = b_whole.data() + p.expert * most * out;
       for (size_t i = 0; i < r; ++i) {
         for (size_t k = 0; k < in; ++k)
           a[k * most + i] = f.a[i * static_cast<size_t>(f.module->in) + static_cast<size_t>(p.columns[k])];
         for (size_t n = 0; n < out; ++n) b[i * out + n] = with_rank * f.b[static_cast<size_t>(p.rows[n]) * r + i];
       }
-      std::vector<tensor::Dim> a_dims = p.layer.a.dims(), b_dims = p.layer.b.dims();
-      a_dims.back().size = b_dims.front().size = adapter.lora.rank;
-      adapter.factors[p.layer.name + std::string(models::kLoraA)] = {tensor::Shape(a_dims), std::move(a)};
-      adapter.factors[p.layer.name + std::string(models::kLoraB)] = {tensor::Shape(b_dims), std::move(b)};
-      names.push_back(p.layer.name);
+      names.insert(p.layer.name);
     }
   adapter.lora.targets = targets_of(names, base.model.layers);
   for (const auto& [name, factor] : adapter.factors)

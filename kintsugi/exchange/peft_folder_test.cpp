@@ -76,12 +76,15 @@ std::vector<float> read(const checkpoint::TensorSource& from, const std::string&
 }
 
 config::Settings adapted(std::string_view family) {
-  config::Settings s = small_run(family).settings;
+  const bool many = family == "mixtral" || family == "qwen3_moe" || family == "olmoe";
+  config::Settings s = small_run(family, many ? "experts = 4\nexperts_per_token = 2\n" : "").settings;
   s.lora = {.rank = 3, .alpha = 4.5, .dropout = 0.25, .targets = {}};
+  if (s.model.experts > 0) s.lora.targets = {"*"};  // also experts
   return s;
 }
 
-constexpr std::string_view kFamilies[] = {"gpt", "llama", "gptneox", "gptj", "phi3", "qwen3", "gemma3"};
+constexpr std::string_view kFamilies[] = {"gpt",   "llama",  "gptneox", "gptj",      "phi3",
+                                          "qwen3", "gemma3", "mixtral", "qwen3_moe", "deepseek_v3"};
 
 }  // namespace
 
@@ -117,36 +120,56 @@ TEST(Peft, WhatIsWrittenIsReadAgain) {
 
 // A merged weight is W + s A B, and so is any part of it.
 TEST(Peft, MergedWeightsAreTheSum) {
-  const config::Settings s = adapted("llama");
-  const RandomSource source(s);
-  const MergedSource merged(std::make_unique<RandomSource>(s), s);
-  for (const AdaptedLayer& layer : adapted_layers(s)) {
-    const std::vector<float> w = read(source, layer.weight()), whole = read(merged, layer.weight());
-    const Factors f = read_factors(source, layer);
-    const auto out = static_cast<size_t>(layer.out());
-    for (size_t i = 0; i < w.size(); ++i) {
-      double sum = w[i];
-      for (size_t r = 0; r < 3; ++r) sum += 1.5 * f.a[i / out * 3 + r] * f.b[r * out + i % out];
-      ASSERT_NEAR(whole[i], sum, 1e-5) << layer.name;
-    }
-    std::mt19937 random(5);
-    const Box all = checkpoint::whole_box(layer.shape);
-    for (int n = 0; n < 20; ++n) {
-      Box box = all;
-      for (size_t d = 0; d < box.size.size(); ++d) {
-        box.start[d] = static_cast<int64_t>(random()) % all.size[d];
-        box.size[d] = 1 + static_cast<int64_t>(random()) % (all.size[d] - box.start[d]);
+  for (const std::string_view family : {"llama", "olmoe"}) {
+    const config::Settings s = adapted(family);
+    const RandomSource source(s);
+    const MergedSource merged(std::make_unique<RandomSource>(s), s);
+    size_t of_experts = 0;
+    for (const AdaptedLayer& layer : adapted_layers(s)) {
+      of_experts += layer.of_experts();
+      const std::vector<float> w = read(source, layer.weight()), whole = read(merged, layer.weight());
+      const Factors f = read_factors(source, layer);
+      const auto in = static_cast<size_t>(layer.in()), out = static_cast<size_t>(layer.out());
+      for (size_t i = 0; i < w.size(); ++i) {
+        double sum = w[i];
+        for (size_t r = 0; r < 3; ++r) sum += 1.5 * f.a[i / out * 3 + r] * f.b[(i / out / in * 3 + r) * out + i % out];
+        ASSERT_NEAR(whole[i], sum, 1e-5) << layer.name;
       }
-      const int64_t size = box.elements(), begin = static_cast<int64_t>(random()) % size;
-      const Range flat = {begin, begin + 1 + static_cast<int64_t>(random()) % (size - begin)};
-      const std::vector<float> part = read(merged, layer.weight(), box, flat);
-      checkpoint::for_each_common_run(
-          {all, checkpoint::whole_range(all)}, {box, flat}, [&](int64_t from, int64_t to, int64_t count) {
-            for (int64_t i = 0; i < count; ++i)
-              EXPECT_EQ(part[static_cast<size_t>(to + i)], whole[static_cast<size_t>(from + i)]);
-          });
+      std::mt19937 random(5);
+      const Box all = checkpoint::whole_box(layer.shape);
+      for (int n = 0; n < 20; ++n) {
+        Box box = all;
+        for (size_t d = 0; d < box.size.size(); ++d) {
+          box.start[d] = static_cast<int64_t>(random()) % all.size[d];
+          box.size[d] = 1 + static_cast<int64_t>(random()) % (all.size[d] - box.start[d]);
+        }
+        const int64_t size = box.elements(), begin = static_cast<int64_t>(random()) % size;
+        const Range flat = {begin, begin + 1 + static_cast<int64_t>(random()) % (size - begin)};
+        const std::vector<float> part = read(merged, layer.weight(), box, flat);
+        checkpoint::for_each_common_run(
+            {all, checkpoint::whole_range(all)}, {box, flat}, [&](int64_t from, int64_t to, int64_t count) {
+              for (int64_t i = 0; i < count; ++i)
+                EXPECT_EQ(part[static_cast<size_t>(to + i)], whole[static_cast<size_t>(from + i)]);
+            });
+      }
     }
+    EXPECT_EQ(of_experts, s.model.experts > 0 ? 3u * static_cast<size_t>(s.model.layers) : 0u);
   }
+}
+
+// gpt-oss has one tensor for the experts of a layer, which is no module of PEFT.
+TEST(Peft, ExpertsInOneTensorHaveNoModules) {
+  const ScratchFolder scratch;
+  const config::Settings s = adapted("gpt_oss");
+  EXPECT_EQ(error_of([&] { write_adapter(RandomSource(s), s, "nowhere", scratch / "a"); }),
+            "[model] PEFT has no adapters of gpt_oss, whose folders have one tensor for the experts of a layer: "
+            "model.layers.0.mlp.experts.gate_up_proj; leave experts out of lora.targets, or merge them: kintsugi "
+            "export --merge");
+  config::Settings attention = s;
+  attention.lora.targets = {"attention.*"};
+  std::filesystem::create_directories(scratch / "b");
+  EXPECT_EQ(write_adapter(RandomSource(attention), attention, "nowhere", scratch / "b").tensors,
+            static_cast<size_t>(8 * s.model.layers));
 }
 
 TEST(Peft, RefusesOtherAdapters) {

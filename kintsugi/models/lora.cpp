@@ -28,6 +28,10 @@ bool has_adapter(const config::Lora& lora, std::string_view layer) {
          std::ranges::any_of(lora.targets, [&](const std::string& target) { return is_end(target, layer); });
 }
 
+bool has_expert_adapters(const config::Lora& lora, std::string_view layer) {
+  return !lora.targets.empty() && has_adapter(lora, layer);
+}
+
 bool stores_narrow(const config::Lora& lora) {
   return lora.rank > 0 && lora.frozen_dtype == "bf16";
 }

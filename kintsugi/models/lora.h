@@ -1,5 +1,6 @@
 // Low-rank adapters of linear layers (Hu et al. 2021): a layer with the weight W [in ... out ...] additionally adds
-// alpha / rank x A B, A: [in ... lora], B: [lora out ...], where B is initialized to 0.
+// alpha / rank x A B, A: [in ... lora], B: [lora out ...], where B is initialized to 0. Experts have one adapter each:
+// W [expert in out], A [expert in lora], B [expert lora out].
 #pragma once
 
 #include <string>
@@ -20,6 +21,8 @@ bool is_adapter(std::string_view weight);
 // Whether the layer, "layer0.attention.query", matches a target: a pattern matches the entire name or a suffix of it
 // that begins after a dot, where * matches any text: "query", "ffn.*", "layer0.*". Without targets, all layers match.
 bool has_adapter(const config::Lora& lora, std::string_view layer);
+// The same for a layer of experts, "layer0.ffn.gate". Without targets, none match.
+bool has_expert_adapters(const config::Lora& lora, std::string_view layer);
 
 // Whether the frozen matrices of the blocks' linear layers are stored in bf16, whatever train.dtype.
 bool stores_narrow(const config::Lora& lora);
