@@ -280,6 +280,8 @@ void add_evaluate(Command& kintsugi) {
   verb.text("--dump", o->given.dump,
             "With --ids: write loss, logits and gradients to this safetensors file; with --task: write the "
             "log-likelihoods of each document as JSON lines");
+  verb.number("--balance-weight", o->given.balance_weight, {0, 1e6},
+              "With --ids: add the balance loss of experts to the gradients, with this weight");
   verb.text("--task", o->task, "An evaluation task or group, e.g. arc_easy or core, or a task file (docs/tasks.md)");
   verb.texts("--also", o->also, "With --task: a further model, in another column of the table (repeatable)");
   verb.flag("--allow-not-finite", o->allow_not_finite,
@@ -307,6 +309,7 @@ void add_evaluate(Command& kintsugi) {
                              .batch = o->batch,
                              .begin = o->begin});
     if (!o->given.dump.empty()) throw base::UserError("evaluate", "--dump needs --ids FILE or --task TASK");
+    if (o->given.balance_weight > 0.0) throw base::UserError("evaluate", "--balance-weight needs --ids FILE");
     if (o->shots > 0 || !o->shots_data.empty()) throw base::UserError("evaluate", "--shots needs --task");
     if (o->begin) throw base::UserError("evaluate", "--begin needs --task");
     if (!o->also.empty()) throw base::UserError("evaluate", "--also needs --task");

@@ -37,15 +37,17 @@ void evaluate_ids(const EvaluateIds& o) {
   const train::Samples samples = train::parse_samples(o.ids, base::read_file(o.ids, kMost));
   const exchange::SavedModel saved = exchange::open_model(o.model->model, *comm::self_communicator());
   const config::Settings s = evaluate::settings_now(saved.settings(), layout.settings.parallel, o.model->dtype);
-  train::Inspection found = train::inspect(s, samples, [&](run::Executor& executor) {
-    checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights);
-  });
+  train::Inspection found = train::inspect(
+      s, samples,
+      [&](run::Executor& executor) { checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights); },
+      o.balance_weight);
   if (!o.dump.empty()) {
     if (exchange::is_hugging_face(saved.folder())) found.gradients = train::as_in_folder(found.gradients, s.model);
     base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
   }
   write_out("checkpoint {}\nids        {}, {} of {}\nloss       {}\n", saved.folder(), o.ids,
             base::counted(samples.count, "sample"), samples.sequence, base::format_loss(found.loss, 6));
+  if (o.balance_weight > 0.0) write_out("balance    {}\n", base::format_loss(found.balance, 6));
   if (config::objective(s.model) == config::Objective::next)
     write_out("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
 }

@@ -10,8 +10,9 @@ namespace kintsugi::app {
 
 struct EvaluateIds {
   std::shared_ptr<ModelOptions> model;
-  std::string ids;   // a file
-  std::string dump;  // a file for loss, logits and gradients; empty: none
+  std::string ids;              // a file
+  std::string dump;             // a file for loss, logits and gradients; empty: none
+  double balance_weight = 0.0;  // of the balance loss of experts in the gradients
 };
 
 // Prints the loss, and writes the dump. For a Hugging Face folder, gradients have the names and shapes of its tensors;

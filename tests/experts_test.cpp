@@ -11,8 +11,9 @@ namespace kintsugi::tests::experts_test {
 namespace {
 
 // mixtral: 4 experts, 2 per token, balanced by a loss. Suffixes: "bias", "one" (expert per token), "three" (experts),
-// "sigmoid", "drops" (fewer slots than tokens), "both" (bias and loss), "zloss". deepseek_v3: 8 experts in 4 groups, in
-// the second of two layers; "wide": values are wider than queries. gpt_oss has biases and sinks.
+// "sigmoid", "drops" (fewer slots than tokens), "both" (bias and loss), "global" (loss by the loads of steps), "zloss".
+// deepseek_v3: 8 experts in 4 groups, in the second of two layers; "wide": values are wider than queries. gpt_oss has
+// biases and sinks.
 config::Settings model_of(const std::string& name, const std::string& dtype) {
   const auto has = [&](std::string_view word) { return name.find(word) != name.npos; };
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
@@ -38,6 +39,7 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
     s.model.router_bias = true;
     s.train.balance = "both";
   }
+  if (has("global")) s.train.balance = "global";
   if (has("zloss")) s.train.z_loss = 0.05;
   if (has("gpt_oss")) s.model.window = 3;
   if (has("deepseek")) {
@@ -72,14 +74,17 @@ struct Found {
 };
 
 Found found_in(const config::Settings& s, bool ties) {
-  train::LayoutRun run(s, std::nullopt, ties ? start_with_ties : train::LayoutRun::Damage());
+  train::LayoutRun run(s, std::nullopt, ties ? start_with_ties : train::LayoutRun::Damage(), comm::thread_worlds,
+                       models::Logits::kept);
   Found found = {record(run, s, 3), {}};
+  found.statistics["logits"] = run.state(models::kLogits);
+  found.statistics["tokens"] = run.state(models::kExpertTokens);
   for (int64_t layer = s.model.dense_layers; layer < s.model.layers && s.model.router_bias; ++layer) {
     const std::string name = fmt::format("layer{}.ffn{}", layer, models::kRouterBias);
     found.statistics[name] = run.state(name);
   }
   found.statistics["balance"] = {run.executor(0).number(models::kExpertBalance)};
-  if (s.train.balance == "loss" || s.train.balance == "both")
+  if (s.train.balance == "loss" || s.train.balance == "both" || s.train.balance == "global")
     found.statistics["loss"] = {run.executor(0).number(std::string(models::kFurtherLoss) + "balance")};
   if (s.train.z_loss > 0.0)
     found.statistics["z"] = {run.executor(0).number(std::string(models::kFurtherLoss) + "router_z")};
@@ -96,7 +101,7 @@ std::string difference_of(const ModelLayout& layout, bool ties) {
   if (split.statistics.size() != whole.statistics.size()) return "other statistics";
   for (const auto& [name, x] : whole.statistics)
     for (size_t i = 0; i < x.size(); ++i)
-      if (std::abs(split.statistics.at(name)[i] - x[i]) > 1e-9 * std::abs(x[i]))
+      if (std::abs(split.statistics.at(name)[i] - x[i]) > 1e-9 * std::max(std::abs(x[i]), name == "logits" ? 1.0 : 0.0))
         return fmt::format("{}[{}] is {} instead of {}", name, i, split.statistics.at(name)[i], x[i]);
   return "";
 }
@@ -128,16 +133,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Losses, ExpertLayouts,
                          testing::Values(ModelLayout{"mixtral-both-zloss", "expert=2 data=2"},
+                                         ModelLayout{"mixtral-global-zloss", "expert=2 data=2 zero=1"},
+                                         ModelLayout{"mixtral-global", "expert=2 pipe=2"},
+                                         ModelLayout{"mixtral-global", "context=2"},
                                          ModelLayout{"mixtral-zloss", "context=2"},
                                          ModelLayout{"mixtral-both-zloss", "expert=2 tensor=2 sequence_parallel"}),
                          [](const auto& info) { return test_name(info.param); });
 
-// Experts over the axis of another split, by a rule: without an axis of their own.
+// Experts over the axes of other splits, or factors of them, by a rule: with or without an axis of their own.
 INSTANTIATE_TEST_SUITE_P(Folded, ExpertLayouts,
                          testing::Values(ModelLayout{"mixtral", "data=2 rule=expert:data"},
                                          ModelLayout{"mixtral-bias", "data=2 zero=3 rule=expert:data"},
                                          ModelLayout{"mixtral", "tensor=2 rule=expert:tensor"},
-                                         ModelLayout{"mixtral", "data=2 tensor=2 rule=expert:tensor"}),
+                                         ModelLayout{"mixtral", "data=2 tensor=2 rule=expert:tensor"},
+                                         ModelLayout{"mixtral-bias", "data=2 tensor=2 rule=expert:data+tensor"},
+                                         ModelLayout{"mixtral", "data=2 context=2 zero=2 rule=expert:data+context"},
+                                         ModelLayout{"mixtral-both", "data=4 zero=1 rule=expert:data.1"},
+                                         ModelLayout{"mixtral", "expert=2 tensor=2 zero=3 rule=expert:tensor"},
+                                         ModelLayout{"mixtral-three", "expert=3 data=2 zero=1"},
+                                         ModelLayout{"mixtral", "data=2 tensor=2 pipe=2 rule=expert:data+tensor"}),
                          [](const auto& info) { return test_name(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -194,6 +208,39 @@ TEST(Experts, ATokenWithoutASlotEndsTheRun) {
                  "train.expert_bound, leave it out for as many slots as can be needed, or set train.expert_overflow = "
                  "\"drop\"");
   }
+}
+
+// Balancing sees a step, not its micro-batches: loss, gradients, biases and metrics are those of one micro-batch.
+TEST(Experts, BalancingIsIndependentOfMicroBatches) {
+  for (const char* model : {"mixtral-global-zloss", "mixtral-both", "mixtral-bias"}) {
+    config::Settings one = model_of(model, "fp64");
+    one.train.micro_batch = one.train.global_batch;
+    const Found whole = found_in(one, false);
+    for (const int64_t micro_batch : {4, 1}) {
+      config::Settings several = one;
+      several.train.micro_batch = micro_batch;
+      const Found split = found_in(several, false);
+      EXPECT_EQ(difference(split.record, whole.record, 1e-9), "") << model << " " << micro_batch;
+      for (const auto& [name, x] : whole.statistics)
+        for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(split.statistics.at(name)[i], x[i], 1e-12) << name;
+    }
+  }
+}
+
+// With train.balance = "global": the loss of a step weighs experts by their tokens in the step before; before the
+// first, all are equal.
+TEST(Experts, TheGlobalLossUsesTheLoadOfTheStepBefore) {
+  config::Settings s = model_of("mixtral-one-global", "fp64");
+  train::LayoutRun run(s, std::nullopt, start_with_ties);
+  const auto loss = [&] {
+    return run.executor(0).number(std::string(models::kFurtherLoss) + "balance") /
+           run.executor(0).number(models::kLossCount);
+  };
+  record(run, s, 1, 0.0);
+  const double labelled = run.tokens() / static_cast<double>(s.train.global_batch * s.train.sequence);
+  EXPECT_LT(labelled, 1.0);
+  EXPECT_NEAR(loss(), static_cast<double>(s.model.layers), 1e-12);
+  EXPECT_EQ(run.state("layer0.ffn.router.previous"), (std::vector<double>{64, 0, 0, 0}));
 }
 
 // Tokens are dropped per sample, so equally in every layout.

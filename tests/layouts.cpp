@@ -48,8 +48,11 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "space") p.space = n;
     if (key == "expert") p.expert = n;
     if (key == "space") p.space = n;
-    if (key == "space_dims") p.space_dims = value;                            // "width,height"
-    if (key == "rule") p.rules.push_back(replaced_once(value, ":", " -> "));  // "expert:data"
+    if (key == "space_dims") p.space_dims = value;  // "width,height"
+    if (key == "rule") {                            // "expert:data+tensor"
+      p.rules.push_back(replaced_once(value, ":", " -> "));
+      std::replace(p.rules.back().begin(), p.rules.back().end(), '+', ' ');
+    }
     if (key == "tiles") p.rules = {"height -> space.0, padded", "width -> space.1, padded"};
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;

@@ -6,7 +6,8 @@
 
 For each it writes a folder by save_pretrained, runs `kintsugi evaluate FOLDER --ids ... --dump ...`, and compares the
 logits (limit 1e-5 of the largest), the loss (1e-6) and the norm of every gradient (1e-4 of itself, or of the largest
-where it is below a thousandth of that). --fp64: both sides in fp64, limits 1e-9, for those families of which
+where it is below a thousandth of that). With experts, loss and gradients include transformers' balance loss, where it has
+one: of each layer, with a weight of 0.1 (transformers' own sum joins the tokens of all layers). --fp64: both sides in fp64, limits 1e-9, for those families of which
 transformers computes all in it: gpt, bert. --layouts: also on several ranks. --round-trip: import, export, the same bytes,
 and transformers' logits of what we wrote. Prints a line for each family, and ends with 1 where a limit was passed.
 """
@@ -27,6 +28,7 @@ from safetensors.torch import load_file  # noqa: E402
 from transformers import (AutoConfig, AutoModelForCausalLM, BertForMaskedLM, BertForPreTraining,  # noqa: E402
                           BertForSequenceClassification)
 
+BALANCE = 0.1  # weight of the balance loss
 LAYOUTS = ["data=2", "data=2 zero=3", "tensor=2", "pipe=2", "context=2", "tensor=2 data=2"]
 EXPERT_LAYOUTS = ["expert=2", "expert=2 zero=3"]  # of an even number of experts
 
@@ -290,9 +292,29 @@ def inputs_of(model, samples):
     return inputs
 
 
+def balanced(model):
+    """Whether transformers has a balance loss for the family."""
+    return model.config.model_type in ("mixtral", "qwen3_moe", "olmoe", "gpt_oss")
+
+
+def balance_of(model, out, samples):
+    """Transformers' balance loss of each layer, which is experts_per_token where ours is 1; summed over layers."""
+    loss_of = sys.modules[type(model).__module__].load_balancing_loss_func
+    count, used = model.num_experts, model.num_experts_per_tok
+    tokens = out.router_logits[0].shape[0] if out.router_logits[0].dim() == 2 else 0
+    assert tokens == samples["ids"].__len__() * len(samples["ids"][0])
+    return sum(loss_of((logits,), count, used) for logits in out.router_logits) / used
+
+
 def expected(model, samples):
     model.zero_grad()
-    out = model(**inputs_of(model, samples))
+    with_balance = balanced(model)
+    out = model(**inputs_of(model, samples), **({"output_router_logits": True} if with_balance else {}))
+    balance = torch.zeros(())
+    if with_balance:
+        out.loss = out.loss - model.router_aux_loss_coef * out.aux_loss.to(out.loss.device)
+        balance = balance_of(model, out, samples)
+        out.loss = out.loss + BALANCE * balance
     if model.dtype == torch.float64 and model.config.model_type != "bert":  # whose loss is made in fp32
         tokens = torch.tensor(samples["ids"])
         out.loss = torch.nn.functional.cross_entropy(out.logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
@@ -357,8 +379,10 @@ def differences(found, want):
         if name == "logits":
             got[want["padding"]] = 0.0
         logits = max(logits, float((got - want[name].double()).abs().max() / want[name].abs().max()))
-    loss = abs(float(found["loss"]) - float(want["loss"])) / abs(float(want["loss"]))
-    found = {name: x.double() for name, x in found.items() if name not in ("logits", "outputs", "loss")}
+    total = float(found["loss"]) + BALANCE * float(found.get("balance", 0.0))
+    loss = abs(total - float(want["loss"])) / abs(float(want["loss"]))
+    others = ("logits", "outputs", "loss", "balance")
+    found = {name: x.double() for name, x in found.items() if name not in others}
     missing = set(want["gradients"]) ^ {resolve(name, want["gradients"]) for name in found}
     if missing:
         raise RuntimeError(f"gradients on one side alone: {sorted(missing)[:6]}")
@@ -427,6 +451,7 @@ def main():
                     layouts = [""] + ([random.Random(seed).choice(fitting)] if o.layouts else [])
                     for layout in layouts:
                         more = ["--dtype", "fp64"] if o.fp64 else []
+                        more += ["--balance-weight", str(BALANCE)] if balanced(model) else []
                         more += ["--set", *(f"parallel.{word}" for word in layout.split())] if layout else []
                         d = differences(evaluate(o.kintsugi, work / "folder", work, samples, more), want)
                         runs += 1

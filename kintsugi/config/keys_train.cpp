@@ -240,7 +240,8 @@ std::vector<Key> lora_keys() {
       lora<&Lora::dropout>({"dropout", kFraction, fixed, "", "dropout of the adapters' input", "lora_dropout"}),
       lora<&Lora::targets>(
           {"targets", Texts{"a list of name patterns, e.g. \"query\""}, fixed, "",
-           "linear layers with adapters: names or suffixes; * matches any text; empty: all in the blocks",
+           "linear layers with adapters: names or suffixes; * matches any text; empty: all in the blocks "
+           "but experts",
            "target_modules lora_target_modules"}),
       lora<&Lora::frozen_dtype>({"frozen_dtype", OneOf{{"same", "bf16"}}, fixed, "",
                                  "storage of the frozen matrices of the blocks: same as train.dtype, or bf16",

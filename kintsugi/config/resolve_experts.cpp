@@ -41,6 +41,9 @@ void derive_experts(Given& given) {
   if (m.experts > 0 && by_bias && !given.origin("model.router_bias").given())
     store(given, "model.router_bias", m.router_bias, true, "balance");
   derive<std::string>(given, "train.balance", t.balance, "", m.experts == 0 ? "none" : m.router_bias ? "bias" : "loss");
+  // An exported adapter has no place for a changed bias.
+  if (given.settings.lora.rank > 0 && m.router_bias)
+    derive_ungiven(given, "train.balance_rate", t.balance_rate, 0.0, "lora.rank");
   const double all = m.experts == 0 ? 1.0 : static_cast<double>(m.experts) / static_cast<double>(m.experts_per_token);
   derive(given, "train.expert_bound", t.expert_bound, -1.0, all);
 }

@@ -21,15 +21,22 @@ struct RouteGradIn {
   enum : size_t { kLogits, kExperts, kDweights };
   static constexpr OperandList kNames = {"logits", "experts", "dweights"};
 };
-struct BalanceLossIn {  // the loss has only the first two
-  enum : size_t { kLogits, kCounts, kDloss };
-  static constexpr OperandList kNames = {"logits", "counts"};
-  static constexpr OperandList kGradNames = {"logits", "counts", "dloss"};
+struct BalanceLossIn {
+  enum : size_t { kLogits, kCounts, kLoad, kLabels };
+  static constexpr OperandList kNames = {"logits", "counts", tensor::optional("load"), tensor::optional("labels")};
 };
-struct RouterZLossIn {  // the loss has only the first
-  enum : size_t { kLogits, kDloss };
-  static constexpr OperandList kNames = {"logits"};
-  static constexpr OperandList kGradNames = {"logits", "dloss"};
+struct BalanceLossGradIn {
+  enum : size_t { kLogits, kCounts, kDloss, kLoad, kLabels };
+  static constexpr OperandList kNames = {"logits", "counts", "dloss", tensor::optional("load"),
+                                         tensor::optional("labels")};
+};
+struct RouterZLossIn {
+  enum : size_t { kLogits, kLabels };
+  static constexpr OperandList kNames = {"logits", tensor::optional("labels")};
+};
+struct RouterZLossGradIn {
+  enum : size_t { kLogits, kDloss, kLabels };
+  static constexpr OperandList kNames = {"logits", "dloss", tensor::optional("labels")};
 };
 struct ExpertBiasIn {  // the gradient has dy instead of x and bias
   enum : size_t { kX, kBias, kCounts };

@@ -1,7 +1,10 @@
 // The feed-forward layer as a mixture of experts: a router assigns each token to some experts, whose outputs are summed
 // with its weights. Each sample has slots per expert; docs/experts.md explains why. h: [batch seq embed], logits:
 // [batch seq candidate], weights, slots: [batch seq choice], counts: [batch expert], x: [batch expert slot embed]
+#include <cmath>
+
 #include "kintsugi/models/builder.h"
+#include "kintsugi/models/lora.h"
 #include "kintsugi/models/step.h"
 
 namespace kintsugi::models {
@@ -57,23 +60,32 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
                                              .saved = false,
                                              .parts = true});
     graph_.accumulate(graph_.op("expert_load", {counts}), load);
-    if (pass_.balance_weight > 0.0)
-      losses_.push_back({"balance", graph_.op("balance_loss", {logits, counts}, routing), pass_.balance_weight});
-    if (pass_.z_loss > 0.0) losses_.push_back({"router_z", graph_.op("router_z_loss", {logits}), pass_.z_loss});
+    const bool has_loss = pass_.balance_weight > 0.0 || pass_.z_loss > 0.0;
+    const ValueId labels =
+        pass_.counts_labels && has_loss ? graph_.rename(input("labels"), "seq", "label_seq") : graph::kNone;
+    const auto add_loss = [&](std::string_view which, ValueId sum, double weight) {
+      // An objective of samples counts each once, so the loss is the mean over its tokens.
+      if (!pass_.counts_labels) sum = graph_.scale(sum, 1.0 / static_cast<double>(pass_.sequence));
+      losses_.push_back({std::string(which), sum, weight});
+    };
+    if (pass_.balance_weight > 0.0) {
+      ValueId previous = graph::kNone;
+      if (pass_.balances_steps)
+        previous = graph_.read(states_.add({.name = name + std::string(kPreviousLoad),
+                                            .type = {{candidate}, DType::f64},
+                                            .kind = StateKind::statistic,
+                                            .layer = graph_.layer}));
+      add_loss("balance", graph_.apply("balance_loss", {logits, counts, previous, labels}, routing)[0],
+               pass_.balance_weight);
+    }
+    if (pass_.z_loss > 0.0) add_loss("router_z", graph_.op("router_z_loss", {logits, labels}), pass_.z_loss);
   }
 
   const double filled =
       static_cast<double>(pass_.sequence * model_.experts_per_token) / static_cast<double>(capacity * model_.experts);
+  const Slots filled_slots = {.counts = counts, .filled = std::min(1.0, filled)};
   const auto product = [&](ValueId x, std::string_view which, const Shape& shape, double deviation) {
-    const std::string at = name + std::string(which);
-    const tensor::Dim out = shape[2];
-    const ValueId w = weight(at + ".weight", shape, {Init::Kind::normal, deviation}, true);
-    const ValueId y = graph_.op("grouped", {x, w, counts},
-                                {{"dims", "batch expert slot " + out.name},
-                                 {"dtype", std::string(tensor::name_of(dtype_))},
-                                 {"filled", std::min(1.0, filled)}});
-    if (!model_.bias_ffn) return y;
-    return graph_.op("expert_bias", {y, weight(at + ".bias", {expert, out}, {}, false), counts});
+    return expert_linear(x, name + std::string(which), shape, filled_slots, deviation);
   };
   ValueId x = graph_.op("dispatch", {h, slots}, places);
   const Shape inner = {expert, embed(), ffn()};
@@ -87,6 +99,29 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
   const ValueId y = graph_.op("combine", {x, slots, routed[0]}, places);
   if (model_.shared_experts == 0) return y;
   return graph_.add({y, dense(h, name + ".shared", model_.shared_experts * model_.ffn)});
+}
+
+ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& shape, const Slots& slots,
+                               double deviation) {
+  const tensor::Dim expert = shape[0], in = shape[1], out = shape[2];
+  const auto product = [&](ValueId of, ValueId by, const tensor::Dim& columns) {
+    return graph_.op("grouped", {of, by, slots.counts},
+                     {{"dims", "batch expert slot " + columns.name},
+                      {"dtype", std::string(tensor::name_of(dtype_))},
+                      {"filled", slots.filled}});
+  };
+  ValueId y = product(x, weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true), out);
+  if (model_.bias_ffn)
+    y = graph_.op("expert_bias", {y, weight(name + ".bias", {expert, out}, {}, false), slots.counts});
+  if (!pass_.lora || !has_expert_adapters(*pass_.lora, name)) return y;
+  const config::Lora& lora = *pass_.lora;
+  const tensor::Dim rank = {"lora", lora.rank};
+  const Init start = {Init::Kind::normal, 1.0 / std::sqrt(3.0 * static_cast<double>(in.size))};  // as of linear layers
+  const ValueId down = weight(name + std::string(kLoraA), {expert, in, rank}, start, true);
+  const ValueId up = weight(name + std::string(kLoraB), {expert, rank, out}, {}, true);
+  if (lora.dropout > 0.0 && pass_.purpose == Purpose::train)
+    x = graph_.op("dropout", {x}, {{"p", lora.dropout}, {"key", name + ".lora"}});
+  return graph_.add({y, product(graph_.scale(product(x, down, rank), lora_scale(lora)), up, out)});
 }
 
 ValueId Builder::gate_and_up(ValueId gate, ValueId up) {

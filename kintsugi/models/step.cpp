@@ -323,6 +323,8 @@ void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
 std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept,
                                       BuildTrunk build) {
   const bool balanced_by_loss = s.model.experts > 0 && config::has_balance_loss(config::balance(s.train));
+  const bool of_labels =
+      config::of_tokens(config::objective(s.model)) && config::method(s.train) != config::Method::dpo;
   const Pass pass = {.purpose = Purpose::train,
                      .batch = s.train.micro_batch * config::data_ranks(s.parallel),
                      .sequence = s.train.sequence,
@@ -331,6 +333,8 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                      .expert_bound = s.train.expert_bound,
                      .drops = s.train.expert_overflow == "drop",
                      .balance_weight = balanced_by_loss ? s.train.balance_weight : 0.0,
+                     .balances_steps = balanced_by_loss && config::balance(s.train) == config::Balance::global,
+                     .counts_labels = of_labels,
                      .z_loss = s.train.z_loss};
   require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));

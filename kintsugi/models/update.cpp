@@ -206,7 +206,8 @@ class WeightUpdate {
   bool has_norms_ = false, needs_whole_ = false;
 };
 
-// Load balancing: updates the experts' biases from the token counts of the whole step, and its metric.
+// Load balancing: the token counts of the whole step update the experts' biases, are kept for the next step's loss, and
+// make the metrics.
 void update_experts(Graph& g, const config::Train& train, StateTable& states, ValueId finite) {
   std::vector<ValueId> busiest, loads;
   const size_t count = states.size();
@@ -218,8 +219,10 @@ void update_experts(Graph& g, const config::Train& train, StateTable& states, Va
     const ValueId load = g.read(id);
     loads.push_back(load);
     busiest.push_back(g.op("expert_balance", {load}));
-    const std::string name = state.name.substr(0, state.name.size() - kExpertLoad.size()) + std::string(kRouterBias);
-    if (const StateId bias = states.find(name); bias != graph::kNone)
+    const std::string layer = state.name.substr(0, state.name.size() - kExpertLoad.size());
+    if (const StateId previous = states.find(layer + std::string(kPreviousLoad)); previous != graph::kNone)
+      g.assign(load, previous);
+    if (const StateId bias = states.find(layer + std::string(kRouterBias)); bias != graph::kNone)
       g.assign(g.op("balance_bias", {g.read(bias), load, finite}, {{"rate", train.balance_rate}}), bias);
   }
   if (busiest.empty()) return;

@@ -37,59 +37,62 @@ OpRow route_grad() {
           .keeps_zero = true};
 }
 
-// The loss of one sample of T positions is T times that of DeepSeek-V3 (2024, equations 17 to 20): a mean over counted
-// tokens is a mean over samples of equal length.
-// logits: [batch seq candidate], counts: [batch expert] -> loss []
+// The loss of one sample of T positions is T times that of DeepSeek-V3 (2024, equations 17 to 20), or its number of
+// labels times that if there are labels: a mean over counted tokens is a mean over samples, weighted by their labels.
+// With a load, the shares of tokens are those of the load (Qiu et al. 2025, "Demons in the detail", equation 4).
+// logits: [batch seq candidate], counts: [batch expert], load: [candidate] fp64, labels: [batch label_seq] -> loss []
 OpRow balance_loss() {
   return {.kind = "balance_loss",
-          .ins = {"logits", "counts"},
+          .ins = {"logits", "counts", optional("load"), optional("labels")},
           .outs = {"loss"},
           .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             const ValueId logits = op.in("logits");
-            return {g.make("balance_loss_grad", {logits, op.in("counts"), dy[0]}, {g.type(logits)}, op.attributes)[0],
-                    kNone};
+            const std::vector<ValueId> ins = {logits, op.in("counts"), dy[0], op.in("load"), op.in("labels")};
+            return {g.make("balance_loss_grad", ins, {g.type(logits)}, op.attributes)[0], kNone, kNone, kNone};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 6.0 * elements(ins); },
-          .whole = {"candidate", "expert"},
+          .whole = {"candidate", "expert", "label_seq"},
           .keeps_zero = true,
           .accumulates = {"loss"}};
 }
 
 OpRow balance_loss_grad() {
   return {.kind = "balance_loss_grad",
-          .ins = {"logits", "counts", "dloss"},
+          .ins = {"logits", "counts", "dloss", optional("load"), optional("labels")},
           .outs = {"dlogits"},
           .family = "balance_loss",
           .flops = per_element<8>,
-          .whole = {"candidate", "expert"},
+          .whole = {"candidate", "expert", "label_seq"},
           .keeps_zero = true};
 }
 
 // The square of the log of the sum of exponentials of each token's logits (Zoph et al. 2022, "ST-MoE", equation 5),
-// summed over tokens. logits: [batch seq candidate] -> loss []
+// summed over tokens; those of a sample are multiplied by the share of its positions that have labels.
+// logits: [batch seq candidate], labels: [batch label_seq] -> loss []
 OpRow router_z_loss() {
   return {.kind = "router_z_loss",
-          .ins = {"logits"},
+          .ins = {"logits", optional("labels")},
           .outs = {"loss"},
           .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             const ValueId logits = op.in("logits");
-            return {g.make("router_z_loss_grad", {logits, dy[0]}, {g.type(logits)}, op.attributes)[0]};
+            return {g.make("router_z_loss_grad", {logits, dy[0], op.in("labels")}, {g.type(logits)}, op.attributes)[0],
+                    kNone};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 4.0 * elements(ins); },
-          .whole = {"candidate"},
+          .whole = {"candidate", "label_seq"},
           .keeps_zero = true,
           .accumulates = {"loss"}};
 }
 
 OpRow router_z_loss_grad() {
   return {.kind = "router_z_loss_grad",
-          .ins = {"logits", "dloss"},
+          .ins = {"logits", "dloss", optional("labels")},
           .outs = {"dlogits"},
           .family = "router_z_loss",
           .flops = per_element<6>,
-          .whole = {"candidate"},
+          .whole = {"candidate", "label_seq"},
           .keeps_zero = true};
 }
 

@@ -13,10 +13,10 @@ constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::
 
 Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {
-      {"batch", 2},    {"seq", 5},       {"key_seq", 7}, {"embed", 6},    {"ffn", 8},   {"vocab", 11},
-      {"position", 9}, {"kv_heads", 3},  {"group", 2},   {"head_dim", 4}, {"block", 1}, {"class", 3},
-      {"target", 4},   {"candidate", 3}, {"choice", 2},  {"expert", 3},   {"slot", 4},  {"height", 7},
-      {"width", 9},    {"channel", 3},   {"filter", 4},  {"moment", 2},   {"text", 4},  {"row", 3}};
+      {"batch", 2},    {"seq", 5},    {"key_seq", 7},  {"embed", 6},    {"ffn", 8},   {"vocab", 11},  {"position", 9},
+      {"kv_heads", 3}, {"group", 2},  {"head_dim", 4}, {"block", 1},    {"class", 3}, {"target", 4},  {"candidate", 3},
+      {"choice", 2},   {"expert", 3}, {"slot", 4},     {"height", 7},   {"width", 9}, {"channel", 3}, {"filter", 4},
+      {"moment", 2},   {"text", 4},   {"row", 3},      {"label_seq", 5}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -141,14 +141,22 @@ std::vector<Case> cases() {
        {{"top_k", int64_t{2}}},
        {of("batch seq candidate")},
        8 * 30},
-      {"balance_loss", {of("batch seq candidate"), of("batch expert", kI)}, {}, {s}, 6 * 30},
+      {"balance_loss",
+       {of("batch seq candidate"), of("batch expert", kI), of("candidate"), of("batch label_seq", kI)},
+       {},
+       {s},
+       6 * 30},
       {"balance_loss_grad",
-       {of("batch seq candidate"), of("batch expert", kI), s},
+       {of("batch seq candidate"), of("batch expert", kI), s, of("candidate"), of("batch label_seq", kI)},
        {},
        {of("batch seq candidate")},
        8 * 30},
-      {"router_z_loss", {of("batch seq candidate")}, {}, {s}, 4 * 30},
-      {"router_z_loss_grad", {of("batch seq candidate"), s}, {}, {of("batch seq candidate")}, 6 * 30},
+      {"router_z_loss", {of("batch seq candidate"), of("batch label_seq", kI)}, {}, {s}, 4 * 30},
+      {"router_z_loss_grad",
+       {of("batch seq candidate"), s, of("batch label_seq", kI)},
+       {},
+       {of("batch seq candidate")},
+       6 * 30},
       {"expert_bias",
        {of("batch expert slot ffn"), of("expert ffn"), of("batch expert", kI)},
        {},

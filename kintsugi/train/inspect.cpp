@@ -143,10 +143,14 @@ void fill(const config::Settings& s, const Samples& samples, samples::BatchMemor
   if (!samples.numbers.empty()) copy(samples.numbers, batch.get<float>("targets"));
 }
 
-// All samples in one pass, without dropout; the loss is only the objective's.
-config::Settings one_pass(config::Settings s, const Samples& samples) {
+// All samples in one pass, without dropout; the loss is the objective's, and that of balance if it has a weight.
+config::Settings one_pass(config::Settings s, const Samples& samples, double balance_weight) {
   s.model.dropout = 0.0;
-  s.train.balance_weight = 0.0;
+  s.train.balance_weight = balance_weight;
+  if (balance_weight > 0.0) {
+    if (s.model.experts == 0) throw base::UserError(kWhere, "the model has no experts whose load could be balanced");
+    s.train.balance = "global";
+  }
   s.train.expert_bound = 0.0;
   s.data.reset_at_document = false;
   s.train.sequence = samples.sequence;
@@ -188,14 +192,19 @@ Samples parse_samples(std::string_view file_name, std::string_view text) {
   return samples;
 }
 
-Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load) {
+Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load,
+                   double balance_weight) {
   require_fit(settings, samples);
-  settings = one_pass(std::move(settings), samples);
+  settings = one_pass(std::move(settings), samples, balance_weight);
   LayoutRun run(settings, std::nullopt, {}, comm::thread_worlds, models::Logits::kept);
   for (int rank = 0; rank < run.ranks(); ++rank) load(run.executor(rank));
-  run.step(0, 0.0, [&](int64_t, samples::BatchMemory& batch) { fill(settings, samples, batch); });
+  // The balance loss uses the load of the step before, here of the same samples.
+  for (int step = 0; step < (balance_weight > 0.0 ? 2 : 1); ++step)
+    run.step(step, 0.0, [&](int64_t, samples::BatchMemory& batch) { fill(settings, samples, batch); });
   Inspection found;
   found.loss = run.loss();
+  if (balance_weight > 0.0)
+    found.balance = run.executor(0).number(std::string(models::kFurtherLoss) + "balance") / run.tokens();
   const config::Objective objective = config::objective(settings.model);
   if (config::of_tokens(objective)) found.logits.values = run.state(models::kLogits);
   if (config::of_samples(objective)) found.outputs.values = run.state(models::kSampleOutputs);
@@ -239,6 +248,7 @@ std::string print(const Inspection& inspection, tensor::DType dtype) {
   if (!inspection.logits.values.empty()) all["logits"] = inspection.logits;
   if (!inspection.outputs.values.empty()) all["outputs"] = inspection.outputs;
   all["loss"] = {{}, {inspection.loss}};
+  if (inspection.balance != 0.0) all["balance"] = {{}, {inspection.balance}};
   std::vector<checkpoint::SafetensorsTensor> tensors;
   std::string data;
   for (const auto& [name, tensor] : all) {

@@ -38,7 +38,8 @@ struct WholeTensor {
 };
 
 struct Inspection {
-  double loss = 0;                               // mean
+  double loss = 0;                               // mean, of the objective
+  double balance = 0;                            // with a weight for it: the balance loss, summed over layers
   WholeTensor logits;                            // [batch seq vocab], for models that predict tokens
   WholeTensor outputs;                           // [batch class] or [batch target], for models that predict per sample
   std::map<std::string, WholeTensor> gradients;  // of the loss, by weight
@@ -46,15 +47,18 @@ struct Inspection {
 
 // `settings`: a model with a layout, whose ranks become threads of this process. `load` fills the weights of a rank.
 // The default target for samples of ids only: the next token; the ids themselves for masked objectives. With two
-// objectives, the loss is the sum of the means. Throws UserError if the samples do not fit the model or the layout.
-Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load);
+// objectives, the loss is the sum of the means. With `balance_weight` above 0, gradients include that times the global
+// balance loss of experts, of the samples' own load. Throws UserError if the samples do not fit the model or the
+// layout, and for a weight without experts.
+Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load,
+                   double balance_weight = 0.0);
 
 // Converts gradients by weight to the tensors and names of the model's Hugging Face folder.
 std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, WholeTensor>& gradients,
                                                 const config::Model& model);
 
-// Serializes as safetensors: "loss" [], "logits", "outputs", and each gradient under the name of its weight, in fp64 or
-// fp32.
+// Serializes as safetensors: "loss" [], "balance" [] if it is not 0, "logits", "outputs", and each gradient under the
+// name of its weight, in fp64 or fp32.
 std::string print(const Inspection& inspection, tensor::DType dtype);
 
 }  // namespace kintsugi::train

@@ -38,33 +38,55 @@ TEST(ReferenceExperts, GradientOfTheRouter) {
     }
 }
 
+// Also with the load of another step, and with labels of two of three positions in the second sample.
 TEST(ReferenceExperts, GradientOfTheLossOfBalance) {
-  Tensor counts({{"batch", 2}, {"expert", 5}}, DType::i32, {2, 1, 0, 3, 0, 1, 1, 1, 1, 2});
-  for (const std::string scores : {"softmax", "sigmoid"}) {
-    const Attributes attributes = routing(scores, 1);
-    check_gradient(
-        {.forward = {.kind = "balance_loss", .attributes = attributes},
-         .ins = {random_tensor(kLogits, DType::f64, 1, -2, 2), counts},
-         .outs = {{{}, DType::f64}},
-         .with_respect_to = {0},
-         .gradients = [&](auto& ins, auto&, auto& dy) {
-           std::vector<Tensor> d = {Tensor(kLogits, DType::f64)};
-           run_reference({.kind = "balance_loss_grad", .attributes = attributes}, {&ins[0], &ins[1], &dy[0]}, {&d[0]});
-           return d;
-         }});
-  }
+  Tensor counts({{"batch", 2}, {"expert", 5}}, DType::i32, {2, 1, 0, 3, 0, 1, 1, 1, 1, 2}),
+      load({{"candidate", 5}}, DType::f64, {7, 0, 2, 4, 1}),
+      labels({{"batch", 2}, {"label_seq", 3}}, DType::i32, {0, 9, 4, -1, 3, 1});
+  for (const std::string scores : {"softmax", "sigmoid"})
+    for (const bool whole : {false, true}) {
+      const Attributes attributes = routing(scores, 1);
+      std::vector<Tensor> ins = {random_tensor(kLogits, DType::f64, 1, -2, 2), counts};
+      if (whole) ins.insert(ins.end(), {load, labels});
+      check_gradient({.forward = {.kind = "balance_loss", .attributes = attributes},
+                      .ins = ins,
+                      .outs = {{{}, DType::f64}},
+                      .with_respect_to = {0},
+                      .gradients = [&](auto& given, auto&, auto& dy) {
+                        std::vector<Tensor> d = {Tensor(kLogits, DType::f64)};
+                        std::vector<Tensor*> of_grad = {&given[0], &given[1], &dy[0]};
+                        if (whole) of_grad.insert(of_grad.end(), {&given[2], &given[3]});
+                        run_reference({.kind = "balance_loss_grad", .attributes = attributes}, of_grad, {&d[0]});
+                        return d;
+                      }});
+    }
 }
 
 TEST(ReferenceExperts, GradientOfTheZLoss) {
+  Tensor labels({{"batch", 2}, {"label_seq", 3}}, DType::i32, {0, 9, 4, -1, 3, -1});
   check_gradient({.forward = {.kind = "router_z_loss"},
-                  .ins = {random_tensor(kLogits, DType::f64, 1, -2, 2)},
+                  .ins = {random_tensor(kLogits, DType::f64, 1, -2, 2), labels},
                   .outs = {{{}, DType::f64}},
                   .with_respect_to = {0},
                   .gradients = [&](auto& ins, auto&, auto& dy) {
                     std::vector<Tensor> d = {Tensor(kLogits, DType::f64)};
-                    run_reference({.kind = "router_z_loss_grad"}, {&ins[0], &dy[0]}, {&d[0]});
+                    run_reference({.kind = "router_z_loss_grad"}, {&ins[0], &dy[0], &ins[1]}, {&d[0]});
                     return d;
                   }});
+}
+
+// Of scores 1/2, 1/4, 1/4 and a load of 6, 3, 0 of 9: 3 (1/2 6/9 + 1/4 3/9) for each token, times the share of labels.
+TEST(ReferenceExperts, TheLossOfBalanceByALoad) {
+  const double two = std::log(2.0);
+  Tensor logits({{"batch", 2}, {"seq", 2}, {"candidate", 3}}, DType::f64, {two, 0, 0, two, 0, 0, two, 0, 0, two, 0, 0}),
+      counts({{"batch", 2}, {"expert", 3}}, DType::i32, {0, 0, 4, 0, 0, 4}),
+      load({{"candidate", 3}}, DType::f64, {6, 3, 0}), nothing({{"candidate", 3}}, DType::f64, {0, 0, 0}),
+      labels({{"batch", 2}, {"label_seq", 2}}, DType::i32, {5, 0, -1, 8}), loss({}, DType::f64);
+  const test::Trial kind = {.kind = "balance_loss", .attributes = routing("softmax", 1)};
+  run_reference(kind, {&logits, &counts, &load, &labels}, {&loss});
+  EXPECT_NEAR(loss.get(0), 3 * (3 * (0.5 * 6 / 9 + 0.25 * 3 / 9)), 1e-12);
+  run_reference(kind, {&logits, &counts, &nothing, &labels}, {&loss});  // before the first step
+  EXPECT_NEAR(loss.get(0), 3.0, 1e-12);
 }
 
 // Of equal logits of n experts: the square of log n for each token.

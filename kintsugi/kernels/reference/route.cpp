@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/values.h"
@@ -141,20 +142,43 @@ void for_scores(const KernelCall& call, const std::vector<double>& logits, const
       f(row, row / seq, Scores{std::span(logits).subspan(row * candidates, candidates), call.attributes});
 }
 
-// The cost factor of each expert's scores: its share of the sample's tokens times the number of experts.
-std::vector<double> costs_of(const KernelCall& call) {
+// The cost factor of each expert's scores: its share of the tokens times the number of experts. Of each sample the
+// tokens are its own, or with a load all of that; 1 if the load is of no tokens.
+std::vector<double> costs_of(const KernelCall& call, const tensor::View& load_view) {
   const std::vector<int64_t> counts = load_integers(call.ins[BalanceLossIn::kCounts]);
   const auto experts = static_cast<double>(width(call.ins[BalanceLossIn::kCounts].shape()));
-  const auto tokens = static_cast<double>(call.index("seq").whole() * call.attributes.integer("top_k"));
   std::vector<double> costs;
+  if (load_view.data) {
+    const std::vector<double> all = load(load_view);
+    const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+    for (size_t i = 0; i < counts.size(); ++i) costs.push_back(sum > 0.0 ? all[i % all.size()] * experts / sum : 1.0);
+    return costs;
+  }
+  const auto tokens = static_cast<double>(call.index("seq").whole() * call.attributes.integer("top_k"));
   for (int64_t count : counts) costs.push_back(static_cast<double>(count) * experts / tokens);
   return costs;
+}
+
+// The weight of each sample's tokens: the share of its positions that have labels. labels: [batch label_seq]
+std::vector<double> shares_of(const tensor::View& logits, const tensor::View& labels) {
+  std::vector<double> shares(static_cast<size_t>(logits.shape()[0].size), 1.0);
+  if (!labels.data) return shares;
+  const std::vector<int64_t> all = load_integers(labels);
+  const size_t seq = all.size() / std::max<size_t>(1, shares.size());
+  for (size_t sample = 0; sample < shares.size(); ++sample) {
+    const auto of_sample = std::span(all).subspan(sample * seq, seq);
+    shares[sample] = static_cast<double>(std::ranges::count_if(of_sample, [](int64_t label) { return label >= 0; })) /
+                     static_cast<double>(seq);
+  }
+  return shares;
 }
 
 }  // namespace
 
 void balance_loss(const KernelCall& call) {
-  const std::vector<double> logits = load(call.ins[BalanceLossIn::kLogits]), costs = costs_of(call);
+  const View& view = call.ins[BalanceLossIn::kLogits];
+  const std::vector<double> logits = load(view), costs = costs_of(call, call.ins[BalanceLossIn::kLoad]),
+                            shares = shares_of(view, call.ins[BalanceLossIn::kLabels]);
   double loss = 0;
   for_scores(call, logits, [&](size_t, size_t sample, const Scores& scores) {
     double sum = 0, cost = 0;
@@ -162,14 +186,16 @@ void balance_loss(const KernelCall& call) {
       sum += scores.of[e];
       cost += scores.of[e] * costs[sample * scores.of.size() + e];
     }
-    loss += cost / sum;
+    loss += shares[sample] * (cost / sum);
   });
   store(call, 0, std::span(&loss, 1));
 }
 
 void balance_loss_grad(const KernelCall& call) {
-  const std::vector<double> logits = load(call.ins[BalanceLossIn::kLogits]), costs = costs_of(call);
-  const double dloss = load_scalar(call.ins[BalanceLossIn::kDloss]);
+  const View& view = call.ins[BalanceLossGradIn::kLogits];
+  const std::vector<double> logits = load(view), costs = costs_of(call, call.ins[BalanceLossGradIn::kLoad]),
+                            shares = shares_of(view, call.ins[BalanceLossGradIn::kLabels]);
+  const double dloss = load_scalar(call.ins[BalanceLossGradIn::kDloss]);
   std::vector<double> dlogits(logits.size(), 0.0);
   for_scores(call, logits, [&](size_t row, size_t sample, const Scores& scores) {
     const size_t candidates = scores.of.size();
@@ -180,7 +206,7 @@ void balance_loss_grad(const KernelCall& call) {
     }
     std::vector<double> dscores;
     for (size_t e = 0; e < candidates; ++e)
-      dscores.push_back(dloss * (costs[sample * candidates + e] - cost / sum) / sum);
+      dscores.push_back(dloss * shares[sample] * (costs[sample * candidates + e] - cost / sum) / sum);
     scores.gradient(dscores, std::span(dlogits).subspan(row * candidates, candidates));
   });
   store(call, 0, dlogits);
@@ -188,11 +214,11 @@ void balance_loss_grad(const KernelCall& call) {
 
 namespace {
 
-// Calls f(row, log of the sum of exponentials, logits) for each position that is not padding.
+// Calls f(row, sample, log of the sum of exponentials, logits) for each position that is not padding.
 template <typename F>
 void for_log_sums(const KernelCall& call, const std::vector<double>& logits, const F& f) {
   const Shape& shape = call.ins[RouterZLossIn::kLogits].shape();
-  const auto candidates = static_cast<size_t>(width(shape));
+  const auto candidates = static_cast<size_t>(width(shape)), seq = static_cast<size_t>(shape[1].size);
   const std::vector<int64_t> places = places_of_rows(call, shape);
   for (size_t row = 0; row < places.size(); ++row) {
     if (places[row] < 0) continue;
@@ -200,26 +226,30 @@ void for_log_sums(const KernelCall& call, const std::vector<double>& logits, con
     const double most = *std::max_element(mine.begin(), mine.end());
     double sum = 0;
     for (const double x : mine) sum += std::exp(x - most);
-    f(row, most + std::log(sum), mine);
+    f(row, row / seq, most + std::log(sum), mine);
   }
 }
 
 }  // namespace
 
 void router_z_loss(const KernelCall& call) {
-  const std::vector<double> logits = load(call.ins[RouterZLossIn::kLogits]);
+  const View& view = call.ins[RouterZLossIn::kLogits];
+  const std::vector<double> logits = load(view), shares = shares_of(view, call.ins[RouterZLossIn::kLabels]);
   double loss = 0;
-  for_log_sums(call, logits, [&](size_t, double log_sum, std::span<const double>) { loss += log_sum * log_sum; });
+  for_log_sums(call, logits, [&](size_t, size_t sample, double log_sum, std::span<const double>) {
+    loss += shares[sample] * (log_sum * log_sum);
+  });
   store(call, 0, std::span(&loss, 1));
 }
 
 void router_z_loss_grad(const KernelCall& call) {
-  const std::vector<double> logits = load(call.ins[RouterZLossIn::kLogits]);
-  const double dloss = load_scalar(call.ins[RouterZLossIn::kDloss]);
+  const View& view = call.ins[RouterZLossGradIn::kLogits];
+  const std::vector<double> logits = load(view), shares = shares_of(view, call.ins[RouterZLossGradIn::kLabels]);
+  const double dloss = load_scalar(call.ins[RouterZLossGradIn::kDloss]);
   std::vector<double> dlogits(logits.size(), 0.0);
-  for_log_sums(call, logits, [&](size_t row, double log_sum, std::span<const double> mine) {
+  for_log_sums(call, logits, [&](size_t row, size_t sample, double log_sum, std::span<const double> mine) {
     for (size_t e = 0; e < mine.size(); ++e)
-      dlogits[row * mine.size() + e] = 2.0 * dloss * log_sum * std::exp(mine[e] - log_sum);
+      dlogits[row * mine.size() + e] = 2.0 * dloss * shares[sample] * log_sum * std::exp(mine[e] - log_sum);
   });
   store(call, 0, dlogits);
 }
