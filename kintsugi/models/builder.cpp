@@ -20,6 +20,17 @@ graph::Matrix experts_matrix(const Shape& shape) {
   return {};
 }
 
+// Stored in bf16.
+graph::State narrow_weight(const std::string& name, const Shape& shape, int layer, Init init) {
+  graph::State state;
+  state.name = name;
+  state.type = {shape, DType::bf16};
+  state.layer = layer;
+  state.decay = true;
+  state.init = init;
+  return state;
+}
+
 }  // namespace
 
 ValueId Builder::weight(const std::string& name, const Shape& shape, Init init, bool decay) {
@@ -43,19 +54,14 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
                         bool bias) {
   const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
   const Init init = {Init::Kind::normal, deviation};
-  if (in_block && pass_.lora && stores_narrow(*pass_.lora) && states_.find(name + ".weight") == graph::kNone)
-    states_.add({.name = name + ".weight",
-                 .type = {shape, DType::bf16},
-                 .kind = StateKind::weight,
-                 .layer = graph_.layer,
-                 .decay = true,
-                 .init = init,
-                 .matrix = experts_matrix(shape)});
-  const ValueId w = weight(name + ".weight", shape, init, true);
+  const std::string of_weight = name + ".weight";
+  if (in_block && pass_.lora && stores_narrow(*pass_.lora) && states_.find(of_weight) == graph::kNone)
+    states_.add(narrow_weight(of_weight, shape, graph_.layer, init));
+  const ValueId w = weight(of_weight, shape, init, true);
   if (in_block) {
     int inputs = 0;
     for (const tensor::Dim& d : shape) inputs += graph_.shape(x).has(d.name) ? 1 : 0;
-    states_.set_matrix(states_.find(name + ".weight"), {.batch = 0, .rows = inputs});
+    states_.set_matrix(states_.find(of_weight), {.batch = 0, .rows = inputs});
   }
   ValueId y = graph_.contract(x, w, out, dtype_);
   if (bias) {
