@@ -249,7 +249,7 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   if (c.zero >= 3)
     data += data_seconds(c, Collective::all_gather, micro * static_cast<double>(all.weights + all.read_again));
   const double file = micro * all.file_passes() + all.file_step / static_cast<double>(shared_by(c));
-  return std::max(data, file_seconds(file));
+  return std::max({data, all.data_forward + all.data_last + (micro - 1) * all.data_each, file_seconds(file)});
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
@@ -338,22 +338,16 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
 std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
   Candidate plain = c;
   plain.offload = {};
-  if (!repeats_) plain.zero = 0;
   return by_tasks(c, plain);
 }
 
 std::optional<Bound> Bounds::by_files(const Candidate& c) {
-  Candidate like = c;
-  if (!repeats_) {
-    like.zero = 0;
-    like.offload.optimizer = false;
-  }
-  return by_tasks(c, like);
+  return by_tasks(c, c);
 }
 
 // Uses the chunks of another candidate, which take no longer.
 std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like) {
-  const auto found = chunks_of(like, !repeats_);
+  const auto found = chunks_of(like);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
   const int64_t micro = micro_batches(settings_, c);
@@ -407,6 +401,9 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
       const Task& t = tasks[at];
       if (t.work == (schedule.split ? Work::weight : Work::backward) && t.micro_batch == micro - 1)
         end = std::max(end, spans[at].end + std::max(0.0, unit(t).sums - waits(t)));
+      if (t.work != Work::weight && t.micro_batch == micro - 1)
+        bound.seconds = std::max(
+            bound.seconds, spans[at].begin + unit(t).data_last + (t.work == Work::forward ? unit(t).data_forward : 0));
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work == Work::weight) carried -= unit(t).for_weight;
       if (t.work != Work::backward) continue;

@@ -1,7 +1,7 @@
 // Lower bounds of step time and of memory per rank, each cheaper than compiling the run.
 //
 // For models whose layers are not copies of a few alternating kinds, all layers are compiled, and communication over
-// the data axis is bounded by its bytes only.
+// the data axis is one transfer after another.
 //
 // A bound omits everything uncertain: contention, kernels slowed down by communication, workspaces, padding of buckets.
 // search_test compiles every candidate of small cases and checks each bound against the result.

@@ -88,7 +88,7 @@ mesh::Mesh mesh_of(const Settings& settings, const Candidate& c) {
 // Seconds and bytes per layer; index 0 is the embedding, and the head follows the last layer.
 class Measured {
  public:
-  // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times; 0: one of each, and no data axis.
+  // `kinds`: number of kinds of layers, each of which occurs kCopiesOfKind times; 0: layers are not repeated.
   Measured(const Settings& settings, const Program& p, size_t kinds, const Cluster& cluster, double slowest,
            const Candidate& c)
       : p_(p),
@@ -103,6 +103,7 @@ class Measured {
     for (const auto& [position, call, body] : program::walk(p_, p_.list(program::Step::train))) add(call, body);
     add_states();
     add_read_again();
+    if (kinds_ == 0) add_data_transfers();
     if (!candidate_.offload.activations) {
       add_carried();
       // Gradients that only ranks of the context axis reduce in each pass are live for less time in some runs.
@@ -166,7 +167,7 @@ class Measured {
       if (!when || !body.does(work)) return;
       const Timed& pass = timed(call.body);
       for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += pass.seconds[u];
-      if (candidate_.data() == 1 || !std::ranges::any_of(pass.steps, &Step::over_data)) return;
+      if (kinds_ == 0 || candidate_.data() == 1 || !std::ranges::any_of(pass.steps, &Step::over_data)) return;
       double UnitCost::*sums = std::ranges::any_of(pass.steps, &Step::of_step) ? &UnitCost::sums : nullptr;
       passes_.push_back({part, alone, rest, sums, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
     };
@@ -222,6 +223,33 @@ class Measured {
     const auto longest = std::ranges::max_element(sent, {}, seconds);
     if (longest == sent.end()) return;
     for (const auto& [layer, s] : longest->second) units_[unit(layer)].update_transfers += s;
+  }
+
+  // One after another, as on a queue.
+  void add_data_transfers() {
+    struct Sent {
+      std::vector<double> forward, last, each;  // [unit]
+      double all = 0;
+    };
+    std::map<int, Sent> sent;  // [queue]
+    for (const auto& [position, call, body] : program::walk(p_, p_.list(program::Step::train)))
+      for (const Step& s : timed(call.body).steps) {
+        if (s.kind != Step::Kind::start || !s.over_data) continue;
+        Sent& queue = sent[s.queue];
+        for (auto* list : {&queue.forward, &queue.last, &queue.each}) list->resize(units_.size());
+        std::vector<double>& list = call.micro_batch == 1               ? queue.each
+                                    : body.does(program::Work::forward) ? queue.forward
+                                                                        : queue.last;
+        if (call.micro_batch != 0) list[unit(s.layer)] += s.transfer.total();
+        queue.all += s.transfer.total();
+      }
+    const auto longest = std::ranges::max_element(sent, {}, [](const auto& queue) { return queue.second.all; });
+    if (longest == sent.end()) return;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      units_[u].data_forward = longest->second.forward[u];
+      units_[u].data_last = longest->second.last[u];
+      units_[u].data_each = longest->second.each[u];
+    }
   }
 
   // Number of ranks of the program over which ZeRO shards states.
@@ -364,8 +392,9 @@ template <typename F>
 void for_parts(F&& f) {
   for (auto part : {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight,
                     &UnitCost::first_backward, &UnitCost::first_weight, &UnitCost::last_backward,
-                    &UnitCost::last_weight, &UnitCost::update, &UnitCost::update_transfers, &UnitCost::flops,
-                    &UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight, &UnitCost::file_step})
+                    &UnitCost::last_weight, &UnitCost::update, &UnitCost::update_transfers, &UnitCost::data_forward,
+                    &UnitCost::data_last, &UnitCost::data_each, &UnitCost::flops, &UnitCost::file_forward,
+                    &UnitCost::file_backward, &UnitCost::file_weight, &UnitCost::file_step})
     f(part);
   for (auto part : {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried,
                     &UnitCost::for_weight, &UnitCost::read_again})
@@ -380,7 +409,6 @@ void take_less(UnitCost& a, const UnitCost& b) {
 
 // `measured`: the embedding, each layer and the head.
 UnitCosts of_all_layers(const std::vector<UnitCost>& measured, const std::vector<double>& flops, const Candidate& c) {
-  base::require(c.data() == 1, "search", "layers that are not repeated have no bound of the data axis");
   base::require(measured.size() == flops.size() + 2, "search", "{} layers, and {} have costs", flops.size(),
                 measured.size());
   UnitCosts costs = {.units = {measured.begin() + 1, measured.end() - 1}, .flops = flops};
@@ -389,7 +417,6 @@ UnitCosts of_all_layers(const std::vector<UnitCost>& measured, const std::vector
     for (UnitCost& u : costs.units) u.alone = u.forward;
   costs.units.front() += measured.front();
   costs.units.back() += measured.back();
-  for (UnitCost& u : costs.units) u.update_transfers = 0;  // depends on ZeRO
   return costs;
 }
 

@@ -33,7 +33,10 @@ struct UnitCost {
   double rest = 0, first_rest = 0, last_rest = 0;  // of a backward pass
   double sums = 0;                                 // from the end of the last pass to that of the step's reductions
   double update = 0, update_transfers = 0;         // per step: kernels, and communication over the data axis
-  double flops = 0;                                // of the matmuls and the attention of a micro-batch
+  // Communication over the data axis on the queue that takes longest, of layers that are not repeated: in the last
+  // forward pass; from the last backward pass on; in each of the other micro-batches.
+  double data_forward = 0, data_last = 0, data_each = 0;
+  double flops = 0;  // of the matmuls and the attention of a micro-batch
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0, for_weight = 0;
   int64_t beside = 0, beside_of_one = 0;  // within a sum: of the layer with the least
   int64_t read_again = 0;                 // of the weights, in a backward pass
@@ -93,7 +96,7 @@ FewLayers few_layers(const config::Settings& settings, const Candidate& candidat
 UnitCost whole_model(const config::Settings& settings);
 
 // `devices`: of the run, all of which wait for the slowest. `few`: of a candidate that differs at most in data. Without
-// repeated layers, data is 1. Throws UserError if the cluster rejects the layout.
+// repeated layers, there are no passes. Throws UserError if the cluster rejects the layout.
 UnitCosts unit_costs(const config::Settings& settings, const FewLayers& few, const Candidate& candidate,
                      const simulate::Cluster& cluster, int64_t devices);
 
