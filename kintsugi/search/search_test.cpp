@@ -196,7 +196,7 @@ TEST(Search, FindsTheFastestLayoutsWhereNoLayerIsRepeated) {
       {"[model]\nfamily = \"resnet18\"\nimage_channels = 3\nimage_height = 32\nimage_width = 32\noutputs = 10\n"
        "[train]\nglobal_batch = 4\n",
        2},
-      {"[model]\nfamily = \"deepseek_v3\"\nlayers = 3\nembed = 32\nheads = 4\nexperts = 4\nexperts_per_token = "
+      {"[model]\nfamily = \"deepseek_v3\"\nlayers = 2\nembed = 32\nheads = 4\nexperts = 4\nexperts_per_token = "
        "2\nexpert_groups = 2\n"
        "groups_per_token = 1\ndense_layers = 1\nvocab = 96\n[train]\nsequence = 16\nglobal_batch = 2\n",
        2}};
