@@ -176,11 +176,14 @@ TEST(Lora, FrozenWeightsTakeTheirBytesAlone) {
   EXPECT_EQ(bytes, 2 * frozen + (2 + 4 + 4 + 4 + 4) * adapters);
 }
 
+namespace {
+
 // Frozen matrices stored in bf16 have the loss and the gradients of the same values in the training's dtype.
-TEST(Lora, FrozenMatricesStoredInBf16) {
-  config::Settings s = small_model("llama", "fp64");
+void expect_the_same_in_bf16(const std::string& family, int64_t matrices) {
+  config::Settings s = small_model(family, "fp64");
   s.model.dropout = 0;
   s.lora = {.rank = 3, .alpha = 6, .dropout = 0, .targets = {}};
+  if (s.model.experts > 0) s.model.experts = 3, s.train.balance = "loss", s.lora.targets = {"*"};
   config::Settings narrow = s;
   narrow.lora.frozen_dtype = "bf16";
   Machine stored(narrow), whole(s);
@@ -188,7 +191,7 @@ TEST(Lora, FrozenMatricesStoredInBf16) {
   int64_t elements = 0;
   for (const program::StateInfo& info : stored.executor.program().states)
     if (info.whole.dtype == tensor::DType::bf16) elements += info.whole.shape.elements();
-  EXPECT_EQ(elements, 2 * (2 * 24 * 24 + 2 * 24 * 12 + 3 * 24 * 36));
+  EXPECT_EQ(elements, matrices);
   const auto bytes = [](const Machine& m) { return static_cast<double>(m.executor.program().state_bytes); };
   EXPECT_NEAR(bytes(whole) - bytes(stored), 6.0 * static_cast<double>(elements), 64.0 * 14);  // buckets are aligned
   for (auto& [name, w] : weights) {
@@ -200,6 +203,14 @@ TEST(Lora, FrozenMatricesStoredInBf16) {
   EXPECT_NEAR(stored.step(0, 0.0), whole.step(0, 0.0), 1e-12);
   const Numbers gradients = stored.states(program::StateKind::gradient);
   for (const auto& [name, g] : whole.states(program::StateKind::gradient)) expect_near(gradients.at(name), g, name);
+}
+
+}  // namespace
+
+TEST(Lora, FrozenMatricesStoredInBf16) {
+  constexpr int64_t kAttention = 2 * 24 * 24 + 2 * 24 * 12, kFeedForward = 3 * 24 * 36;
+  expect_the_same_in_bf16("llama", 2 * (kAttention + kFeedForward));
+  expect_the_same_in_bf16("mixtral", 2 * (kAttention + 3 * kFeedForward));  // each of three experts
 }
 
 TEST(Lora, RefusesTargetsThatMatchNothing) {

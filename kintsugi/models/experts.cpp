@@ -110,7 +110,17 @@ ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& 
                       {"dtype", std::string(tensor::name_of(dtype_))},
                       {"filled", slots.filled}});
   };
-  ValueId y = product(x, weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true), out);
+  const std::string matrix = name + ".weight";
+  const Init normal = {Init::Kind::normal, deviation};
+  if (pass_.lora && stores_narrow(*pass_.lora) && states_.find(matrix) == graph::kNone)
+    states_.add({.name = matrix,
+                 .type = {shape, DType::bf16},
+                 .kind = StateKind::weight,
+                 .layer = graph_.layer,
+                 .decay = true,
+                 .init = normal,
+                 .matrix = {.batch = 1, .rows = 1}});
+  ValueId y = product(x, weight(matrix, shape, normal, true), out);
   if (model_.bias_ffn)
     y = graph_.op("expert_bias", {y, weight(name + ".bias", {expert, out}, {}, false), slots.counts});
   if (!pass_.lora || !has_expert_adapters(*pass_.lora, name)) return y;
