@@ -11,6 +11,22 @@ namespace kintsugi::models {
 
 using graph::StateKind;
 
+namespace {
+
+// A weight of experts that is stored in bf16.
+graph::State narrow_experts(const std::string& name, const Shape& shape, int layer, Init init) {
+  graph::State state;
+  state.name = name;
+  state.type = {shape, DType::bf16};
+  state.layer = layer;
+  state.decay = true;
+  state.init = init;
+  state.matrix = {.batch = 1, .rows = 1};
+  return state;
+}
+
+}  // namespace
+
 // Found or created; not a weight, since it has no gradient.
 ValueId Builder::router_bias(const std::string& name, const Shape& shape) {
   graph::StateId id = states_.find(name);
@@ -113,13 +129,7 @@ ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& 
   const std::string matrix = name + ".weight";
   const Init normal = {Init::Kind::normal, deviation};
   if (pass_.lora && stores_narrow(*pass_.lora) && states_.find(matrix) == graph::kNone)
-    states_.add({.name = matrix,
-                 .type = {shape, DType::bf16},
-                 .kind = StateKind::weight,
-                 .layer = graph_.layer,
-                 .decay = true,
-                 .init = normal,
-                 .matrix = {.batch = 1, .rows = 1}});
+    states_.add(narrow_experts(matrix, shape, graph_.layer, normal));
   ValueId y = product(x, weight(matrix, shape, normal, true), out);
   if (model_.bias_ffn)
     y = graph_.op("expert_bias", {y, weight(name + ".bias", {expert, out}, {}, false), slots.counts});
