@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "app/job_advice.h"
 #include "app/program_of.h"
 #include "app/progress.h"
 #include "app/ranks.h"
@@ -143,6 +144,8 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   train::complete_from_data(config);
   if (const std::string why = does_not_fit(job, config.settings); !why.empty())
     write_warning("the run does not fit: " + why);
+  const JobAdvice advice = job_advice(job, run, config.settings);
+  for (const std::string& warning : advice.warnings) write_warning(warning);
   base::make_folders(job.run_folder);
   require_locks_and_rename(job.run_folder);
   base::write_output(job.script, script(job));
@@ -151,6 +154,7 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   const std::string submit = jobs::submit_command(job, shown);
   write_out("{}: {} rank{} on {} node{} of {}, {}\n", shown, job.ranks, job.ranks == 1 ? "" : "s", job.nodes,
             job.nodes == 1 ? "" : "s", job.site.title, jobs::time_text(job.seconds));
+  if (!advice.proposal.empty()) write_out("{}\n", advice.proposal);
   if (!o.submit) {
     write_out("submit it with: {}\n", submit);
     return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kintsugi/base/file.h"
+#include "tests/paths.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests::jobs_run_test {
@@ -80,8 +81,7 @@ TEST_F(Jobs, ARankThatIsKilledIsStartedAgain) {
   ::kill(child, SIGKILL);
   const Ended ended = process.wait();
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; restarting from step "), std::string::npos)
-      << ended.err;
+  EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; restarting from step "), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("launch: finished: 1,000 steps, in 2 attempts"), std::string::npos) << ended.err;
   EXPECT_EQ(numbers("run"), numbers("whole"));
   const Ended status = run("status run");
@@ -125,8 +125,7 @@ TEST_F(Jobs, AnErrorThatWouldRecurIsNotTriedAgain) {
   EXPECT_NE(ended.err.find("error: [launch] an error of the run: error: [tokens] there is no token file "),
             std::string::npos)
       << ended.err;
-  EXPECT_NE(ended.err.find("; this error would recur, so the run is not restarted\n"), std::string::npos)
-      << ended.err;
+  EXPECT_NE(ended.err.find("; this error would recur, so the run is not restarted\n"), std::string::npos) << ended.err;
 }
 
 TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
@@ -140,9 +139,9 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
   EXPECT_EQ(error("--site slurm --time soon"),
             "error: [job] --time soon is not a time from a minute to a year; write 90 (minutes), 1:30:00, 2-12:00:00 "
             "(days) or 2h\n");
-  EXPECT_EQ(
-      error("--site slurm --submit", "PATH=/nowhere"),
-      "error: [job] --submit: sbatch not found, so jobs cannot be submitted to a Slurm cluster from this host; leave --submit out to write the script only\n");
+  EXPECT_EQ(error("--site slurm --submit", "PATH=/nowhere"),
+            "error: [job] --submit: sbatch not found, so jobs cannot be submitted to a Slurm cluster from this host; "
+            "leave --submit out to write the script only\n");
   EXPECT_EQ(run("launch run.toml --with 'no_such_launcher -n 4'").err,
             "error: [launch] --with: no_such_launcher not found; in a container, bind it from the host\n");
   EXPECT_EQ(error("--site slurm --output run.toml").rfind("error: [job] --output", 0), 0u);
@@ -161,6 +160,30 @@ TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {
   EXPECT_EQ(ended.err.rfind("warning: the run does not fit: ", 0), 0u) << ended.err;
   EXPECT_EQ(ended.out, "run/job.sh: 1 rank on 1 node of x, 01:00:00\nsubmit it with: sbatch run/job.sh\n");
   EXPECT_EQ(run("train run.toml --set train.steps=2 train.warmup_steps=0").code, 0);  // the folder is still free for it
+}
+
+// With a cluster the time is planned: one that is enough is proposed, and one that is not is a warning.
+TEST_F(Jobs, TheTimeIsPlanned) {
+  std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\n[launch]\ncommand = \"srun\"\n";
+  const std::string command = fmt::format(
+      "job run.toml --site my.toml --nodes 4 --ranks 4 --time 10 --set parallel.cluster={}/clusters/perlmutter.toml "
+      "train.global_batch=4 ",
+      source_folder());
+  const Ended enough = run(command);
+  EXPECT_EQ(enough.code, 0) << enough.err;
+  EXPECT_NE(enough.out.find("\nplanned: 300 steps of "), std::string::npos) << enough.out;
+  EXPECT_NE(enough.out.find("; --time "), std::string::npos) << enough.out;
+  // A model this small does not get faster by nodes.
+  EXPECT_NE(
+      enough.err.find("warning: at this global batch more than 1 node only add communication: the planned step takes "),
+      std::string::npos)
+      << enough.err;
+  const Ended longer = run(command + "train.steps=100000000");
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_NE(longer.err.find("warning: the job ends before the run, which is planned as 100000000 steps of "),
+            std::string::npos)
+      << longer.err;
+  EXPECT_EQ(longer.out.find("planned: "), std::string::npos) << longer.out;
 }
 
 // Launcher variables in the environment of a single-process command.

@@ -114,6 +114,7 @@ series() {
     draw $((steps * 8 / 10))
     local at=$((drawn + steps / 20))
     for ((i = 0; i < 1200 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
+    at=$(steps_of "$run")
     "kill_$kind" || { echo "FAILED $run: nothing to kill"; failures=$((failures + 1)); continue; }
     done_kills=$((done_kills + 1))
     began=$SECONDS restart="" killed_at=$EPOCHREALTIME
@@ -124,7 +125,7 @@ series() {
     done
     seconds=$((SECONDS - began))
     ((seconds > slowest)) && slowest=$seconds
-    # Steps that were done twice: of the log's lines those that count down.
+    # Steps that were done twice.
     repeated=$(sed -n 's/.*"from":\([0-9]*\).*/\1/p' "$run/attempts.jsonl" | tail -n 1)
     repeated=$((at - repeated))
     (($(grep -c '"began"' "$run/attempts.jsonl") > 1)) || repeated=0
@@ -137,13 +138,14 @@ series() {
     elif ! cmp -s <(numbers runs/whole) <(numbers "$run"); then
       bad="$(steps_of "$run") of $steps steps, or other metrics"
     fi
+    ((repeated <= steps / 10 + 1)) || bad="$repeated steps repeated"
     if [[ -n $bad ]]; then
       echo "FAILED $run (killed at step $at): $bad"
       cat "$run/attempts.jsonl"; tail -n 25 "$run"/job_*.log
       failures=$((failures + 1))
     else
       good=$((good + 1))
-      echo "$run: killed at step $at${killed_node:+ (n$killed_node)}, complete after $seconds s${restart:+, next step after $restart s}; $(grep -c '"began"' "$run/attempts.jsonl") attempts, some $((repeated < 0 ? 0 : repeated)) steps repeated"
+      echo "$run: killed at step $at${killed_node:+ (n$killed_node)}, complete after $seconds s${restart:+, next step after $restart s}; $(grep -c '"began"' "$run/attempts.jsonl") attempts, $((repeated < 0 ? 0 : repeated)) steps repeated"
     fi
     [[ -z $restart ]] || restarts+=("$restart")
     scancel --me 2>/dev/null
