@@ -77,8 +77,10 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
                                              .parts = true});
     graph_.accumulate(graph_.op("expert_load", {counts}), load);
     const bool has_loss = pass_.balance_weight > 0.0 || pass_.z_loss > 0.0;
-    const ValueId labels =
-        pass_.counts_labels && has_loss ? graph_.rename(input("labels"), "seq", "label_seq") : graph::kNone;
+    // Whole samples, also where the tokens of logits are split.
+    const ValueId labels = pass_.counts_labels && has_loss
+                               ? input("labels", {batch(), {"label_seq", pass_.sequence}}, DType::i32)
+                               : graph::kNone;
     const auto add_loss = [&](std::string_view which, ValueId sum, double weight) {
       // An objective of samples counts each once, so the loss is the mean over its tokens.
       if (!pass_.counts_labels) sum = graph_.scale(sum, 1.0 / static_cast<double>(pass_.sequence));

@@ -213,7 +213,7 @@ BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op, B
 }
 
 // A free value is materialized in each requested layout, once per body; an input once per stage, however many values
-// have its name.
+// have its name and dims.
 BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId body) {
   const Op& maker = *value(id).op;
   const bool input = maker.role() == Role::input;
@@ -222,7 +222,8 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
   if (input)
     for (const Value& v : values_)
       for (const Piece& p : v.pieces)
-        if (buffer(p.buffer).input == maker.attributes.text("name") && p.layout == goal && p.stage == stage)
+        if (buffer(p.buffer).input == maker.attributes.text("name") && buffer(p.buffer).whole == value(id).type.shape &&
+            p.layout == goal && p.stage == stage)
           return p.buffer;
   for (const Piece& p : value(id).pieces)
     if (p.layout == goal && p.only_body == only_body && p.stage == stage) return p.buffer;
