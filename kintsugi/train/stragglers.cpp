@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/texts_of_all.h"
@@ -32,6 +31,19 @@ std::string in_words(const Slowest& s, std::string_view host) {
                      s.rank, host, base::format_time(s.seconds), s.seconds / s.median, base::format_time(s.median));
 }
 
+bool Suspicion::confirms(const Slowest& slowest) {
+  constexpr int kMeasurements = 3;
+  if (left_ == 0) {
+    if (!slowest.straggles()) return false;
+    found_.clear();
+    left_ = kMeasurements;
+  }
+  --left_;
+  if (!slowest.straggles() || ++found_[slowest.rank] < 2) return false;
+  left_ = 0;
+  return true;
+}
+
 std::string Stragglers::compare(double seconds) {
   constexpr std::chrono::minutes kAgain{10};
   if (hosts_.empty()) hosts_ = comm::texts_of_all(*rank_.all, launch::this_process().host);
@@ -41,8 +53,7 @@ std::string Stragglers::compare(double seconds) {
   const mesh::Mesh& mesh = rank_.executor->program().mesh;
   for (size_t r = 0; r < all.size(); ++r) ranks.push_back({all[r], mesh.stage_of(static_cast<int>(r)), hosts_[r]});
   const Slowest slowest = slowest_of(ranks);
-  const bool confirmed = slowest.straggles() && slowest.rank == suspect_;
-  suspect_ = slowest.straggles() && !confirmed ? slowest.rank : -1;
+  const bool confirmed = suspicion_.confirms(slowest);
   if (!confirmed || !rank_.leads()) return "";
   if (named_ == slowest.rank && Clock::now() - when_ < kAgain) return "";
   named_ = slowest.rank;

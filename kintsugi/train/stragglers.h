@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,8 +31,20 @@ Slowest slowest_of(std::span<const BusyRank> ranks);
 // "rank 2 on n3 is a straggler: its step takes 312 ms without waiting, 5.2 times the median of 60 ms"
 std::string in_words(const Slowest& slowest, std::string_view host);
 
-// Over the measured steps of a run. A rank that is slow in a single step may have been interrupted: it is named when it
-// is the slowest in two measurements in a row.
+// A rank that is slow in a single step may have been interrupted, and on a busy machine another may be: it is confirmed
+// when it straggles in two of three measurements, of which the first finds any straggler.
+class Suspicion {
+ public:
+  // Adds a measurement; whether its straggler is confirmed.
+  bool confirms(const Slowest& slowest);
+  bool open() const { return left_ > 0; }  // further measurements are to confirm one
+
+ private:
+  std::map<int, int> found_;  // times that each rank straggled
+  int left_ = 0;
+};
+
+// Over the measured steps of a run.
 class Stragglers {
  public:
   explicit Stragglers(const Rank& rank) : rank_(rank) {}
@@ -40,14 +53,15 @@ class Stragglers {
   // straggler that was not named in the last ten minutes, else "".
   std::string compare(double seconds);
   // On rank 0: whether the last measurement found one that the next is to confirm.
-  bool suspects() const { return suspect_ >= 0; }
+  bool suspects() const { return suspicion_.open(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   const Rank& rank_;
   std::vector<std::string> hosts_;
-  int suspect_ = -1, named_ = -1;
+  Suspicion suspicion_;
+  int named_ = -1;
   Clock::time_point when_ = {};  // it was named
 };
 

@@ -27,5 +27,27 @@ TEST(Stragglers, NeedPeersAndMilliseconds) {
   EXPECT_EQ(named({{0.001, 0, "n1"}, {0.005, 0, "n2"}, {0.001, 0, "n3"}}), "");
 }
 
+TEST(Stragglers, AreConfirmedInTwoOfThreeMeasurements) {
+  const Slowest none = {0, 1.0, 0.9}, two = {2, 5.0, 1.0}, one = {1, 5.0, 1.0};
+  Suspicion s;
+  EXPECT_FALSE(s.confirms(none));
+  EXPECT_FALSE(s.open());
+  EXPECT_FALSE(s.confirms(two));
+  EXPECT_TRUE(s.open());
+  EXPECT_TRUE(s.confirms(two));
+  EXPECT_FALSE(s.open());
+  // Another is interrupted in between.
+  EXPECT_FALSE(s.confirms(one));
+  EXPECT_FALSE(s.confirms(two));
+  EXPECT_TRUE(s.confirms(two));
+  // A rank that was interrupted once is not named.
+  EXPECT_FALSE(s.confirms(two));
+  EXPECT_FALSE(s.confirms(none));
+  EXPECT_FALSE(s.confirms(none));
+  EXPECT_FALSE(s.open());
+  EXPECT_FALSE(s.confirms(two));
+  EXPECT_TRUE(s.open());
+}
+
 }  // namespace
 }  // namespace kintsugi::train::stragglers_test
