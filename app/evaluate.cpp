@@ -195,7 +195,7 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype, o.model->average, o.allow_not_finite);
   Sources sources;
   int64_t batch = 0;
   models::Graphs graphs;

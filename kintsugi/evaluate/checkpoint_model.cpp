@@ -11,6 +11,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/make_executor.h"
+#include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/text/declared_tokens.h"
@@ -18,8 +19,9 @@
 namespace kintsugi::evaluate {
 
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
-                                 const std::string& dtype, bool averages)
+                                 const std::string& dtype, bool averages, bool allow_not_finite)
     : world_(world),
+      allow_not_finite_(allow_not_finite),
       all_(comm::group_of_all(world)),
       saved_(exchange::open_model(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
@@ -52,6 +54,7 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
       make_executor(std::move(program), *kernels_, team_,
                     run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
+  if (!allow_not_finite_) require_finite_weights(*executor, *saved_.weights, *all_);
   return executor;
 }
 

@@ -24,9 +24,10 @@ class CheckpointModel {
  public:
   // `path` is a checkpoint folder, a run folder, whose newest complete checkpoint is loaded, or a Hugging Face folder.
   // `dtype` is the type of weights and computation; empty: as in training. `averages`: with the moving averages of the
-  // weights instead of the weights; throws UserError if it holds none.
+  // weights instead of the weights; throws UserError if it holds none. `allow_not_finite`: accept weights that become
+  // infinite in `dtype`.
   CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
-                  const std::string& dtype = {}, bool averages = false);
+                  const std::string& dtype = {}, bool averages = false, bool allow_not_finite = false);
 
   // Returns an executor of this rank's stage for graphs over the checkpoint's weights, with this rank's shards loaded.
   // Throws UserError if the plan does not fit the model.
@@ -45,6 +46,7 @@ class CheckpointModel {
 
  private:
   comm::World& world_;
+  bool allow_not_finite_;
   std::unique_ptr<comm::Communicator> all_;
   exchange::SavedModel saved_;
   config::Settings settings_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "kintsugi/checkpoint/tensor_source.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/run/executor.h"
 
@@ -15,6 +16,11 @@ namespace kintsugi::evaluate {
 // them, or says that all weights are finite. Call on all ranks; `all` null: one rank.
 [[noreturn]] void fail_not_finite(std::string_view where, std::string_view what, const run::Executor& executor,
                                   comm::Communicator* all);
+
+// After weights were loaded from `source`: throws UserError on all ranks, naming the first weight and the number of its
+// elements, if elements are NaN or infinite in a type of smaller range than the stored one.
+void require_finite_weights(const run::Executor& executor, const checkpoint::TensorSource& source,
+                            comm::Communicator& all);
 
 // Fails so unless all values, the same on every rank, are finite.
 template <typename T>
