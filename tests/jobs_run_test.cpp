@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/base/file.h"
+#include "tests/mpi_launch.h"
 #include "tests/paths.h"
 #include "tests/process.h"
 
@@ -194,6 +196,23 @@ TEST_F(Jobs, AVerbOfOneProcessEndsWithItsError) {
     EXPECT_EQ(ended.signal, 0) << launcher;
     EXPECT_EQ(ended.err,
               "error: [check] this verb runs in one process, but 2 were started; start it without mpirun or srun\n");
+  }
+}
+
+// Likewise a verb that launchers may start, whether or not it reads its configuration before it starts MPI.
+TEST_F(Jobs, AVerbOfSeveralProcessesEndsWithItsError) {
+  ASSERT_EQ(run("train run.toml --set train.steps=2 train.warmup_steps=0").code, 0);
+  for (const auto& [launcher, mpi] :
+       {std::pair{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2", kMpis[0]}, {"PMI_RANK=0 PMI_SIZE=2", kMpis[1]}}) {
+    const Ended missing = run("train missing.toml", std::string("export ") + launcher);
+    EXPECT_EQ(missing.code, 1) << launcher;
+    EXPECT_EQ(missing.signal, 0) << launcher;
+    EXPECT_EQ(missing.err, "error: [file] cannot open \"missing.toml\": No such file or directory\n");
+    if (!is_there(mpi)) continue;
+    const Ended alone = run("generate run --prompt a --length 2", std::string("export ") + launcher);
+    EXPECT_EQ(alone.code, 1) << launcher;
+    EXPECT_NE(alone.err.find(" started 2 processes, but MPI has 1: "), std::string::npos) << alone.err;
+    EXPECT_EQ(alone.err.find("left the run early"), std::string::npos) << alone.err;
   }
 }
 

@@ -216,8 +216,9 @@ std::string fell_apart(const Process& p, int size) {
   if (p.launcher == Launcher::none || p.size <= 1 || size == p.size) return "";
   if (p.wireup != Wireup::none)
     return fmt::format(
-        "{} started {} processes, and MPI has {}: the launcher is not that of the MPI in use; start "
-        "with {}",
+        "{} started {} processes, but MPI has {}: the launcher belongs to another MPI, or its variables are left in "
+        "the "
+        "environment; start with {}",
         name_of(p.launcher), p.size, size,
         p.launcher == Launcher::srun ? "srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)"
                                      : "the mpirun of that MPI");

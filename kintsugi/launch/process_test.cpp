@@ -107,9 +107,11 @@ TEST(Process, OfSrunWithPmix) {
   EXPECT_EQ(p.nodes, 3);
   EXPECT_EQ(in_words(p), "rank 3 of 5 under srun (PMIx), Slurm job 12, restart 1, on n[1-3]");
   // MPICH under PMIx.
-  EXPECT_EQ(fell_apart(p, 1),
-            "srun started 5 processes, and MPI has 1: the launcher is not that of the MPI in use; start with srun "
-            "--mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)");
+  EXPECT_EQ(
+      fell_apart(p, 1),
+      "srun started 5 processes, but MPI has 1: the launcher belongs to another MPI, or its variables are left in "
+      "the environment; start with srun "
+      "--mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)");
   EXPECT_EQ(fell_apart(p, 5), "");
 }
 
