@@ -9,6 +9,7 @@
 
 namespace kintsugi::checkpoint {
 
+using program::OptimizerPart;
 using program::StateInfo;
 using program::StateKind;
 
@@ -16,9 +17,10 @@ std::string stored_name(const StateInfo& s) {
   return s.is_master() ? s.weight : s.name;
 }
 
-// A statistic with dims, such as the bias of a router, is part of the model and not a scalar of the run.
+// A statistic with dims, such as the bias of a router, is part of the model and not a scalar of the run, unless
+// training alone uses it.
 Kind stored_kind(const StateInfo& s) {
-  const bool of_model = s.kind == StateKind::statistic && s.whole.shape.rank() > 0;
+  const bool of_model = s.kind == StateKind::statistic && s.whole.shape.rank() > 0 && s.part == OptimizerPart::none;
   if (s.kind == StateKind::weight || s.is_master() || of_model) return Kind::weight;
   return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
 }

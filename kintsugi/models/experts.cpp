@@ -92,6 +92,7 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
         previous = graph_.read(states_.add({.name = name + std::string(kPreviousLoad),
                                             .type = {{candidate}, DType::f64},
                                             .kind = StateKind::statistic,
+                                            .part = graph::OptimizerPart::other,
                                             .layer = graph_.layer}));
       add_loss("balance", graph_.apply("balance_loss", {logits, counts, previous, labels}, routing)[0],
                pass_.balance_weight);
