@@ -120,14 +120,16 @@ void FolderReader::require_architecture() const {
   };
   if (fits(tensors_) && !unknown(tensors_)) return;
   for (const models::Family& other : models::families()) {
-    if (!other.config.reads_images || other.config.name == config_.model.family) continue;
+    // The sizes of a family with any number of layers are not in this config.json.
+    const bool is_sized = other.config.layers > 0;
+    if (!other.config.reads_images || !is_sized || other.config.name == config_.model.family) continue;
     config::Model model = models::defaults_of(other.config.name);
     model.image_channels = config_.model.image_channels;
     model.image_height = config_.model.image_height;
     model.image_width = config_.model.image_width;
     model.image_depth = config_.model.image_depth;
     model.outputs = config_.model.outputs;
-    if (other.config.layers > 0) model.layers = other.config.layers;
+    model.layers = other.config.layers;
     std::vector<MappedTensor> tensors;
     try {
       tensors = weight_map(other, model);

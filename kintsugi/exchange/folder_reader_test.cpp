@@ -255,6 +255,12 @@ TEST(FolderReader, NamesTheNetworkThatTheTensorsAreOf) {
   for (const std::string type : {"resnet34", "resnet50"})
     EXPECT_EQ(error_as(type), "[model] \"folder\": config.json describes " + type +
                                   ", and the tensors are those of resnet18: its \"model_type\" is \"resnet18\"");
+  // Tensors of none.
+  std::string text = config;
+  text.replace(text.find("\"num_channels\": 3"), 17, "\"num_channels\": 4");
+  checkpoint::put(folder / "config.json", text);
+  const std::string error = error_of([&] { const FolderReader reader(folder); }, scratch.path());
+  EXPECT_NE(error.find("tensor \"conv1.weight\" has the shape"), std::string::npos) << error;
   EXPECT_NE(error_as("resnet_18").find("the model_type \"resnet_18\" is not known here"), std::string::npos);
 }
 
