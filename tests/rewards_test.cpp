@@ -100,7 +100,7 @@ TEST_F(RewardRuns, LayoutsSampleTheSameAnswers) {
   const std::vector<base::Json> one = rollouts("layout", "");
   ASSERT_EQ(one.size(), 3u);
   EXPECT_GT(one[0].at("reward_spread").number(), 0);
-  EXPECT_NE(one[0].at("answer_tokens").number(), one[2].at("answer_tokens").number());
+  EXPECT_GT(one[2].at("reward").number(), one[0].at("reward").number());
   int n = 0;
   for (const std::string layout :
        {"parallel.data=2", "parallel.data=4 parallel.zero=1", "parallel.data=2 parallel.zero=3", "parallel.tensor=2",
