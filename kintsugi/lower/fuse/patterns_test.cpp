@@ -10,6 +10,7 @@
 namespace kintsugi::lower::patterns_test {
 namespace {
 
+using kernels::Ability;
 using kernels::Kernel;
 
 // find() throws for an operation that does not exist.
