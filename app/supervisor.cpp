@@ -103,11 +103,11 @@ class Supervisor {
     base::remove_if_possible(path);
   }
 
-  // A job that the user has cancelled is not continued by another. Asked at once, as the scheduler will kill this
-  // process.
+  // A job that the user has cancelled is not continued, by itself or by another. Slurm ends steps with "STEP 3.0 ON n1
+  // CANCELLED AT ...", and adds "DUE TO TIME LIMIT" or the like where it is not the user's wish.
   void look_for_cancellation() {
-    const std::string command = jobs::cancelled_command(process_);
-    if (cancelled_ || command.empty() || jobs::output_of("timeout 5 " + command).empty()) return;
+    const std::string command = jobs::ending_command(process_);
+    if (cancelled_ || limited_ || command.empty() || jobs::output_of("timeout 5 " + command).empty()) return;
     cancelled_ = true;
     say(options_.guard.empty() ? "the job was cancelled" : "the job was cancelled, and no other takes over");
     cancel_guard();
@@ -201,10 +201,13 @@ class Supervisor {
                                   // The other ranks wait for it, and the scheduler would let them for a while.
                                   if (!jobs::victim_of({std::string(line)}).ranks.empty())
                                     sign_->end_attempt(attempt_.number);
+                                  if (line.find(" CANCELLED AT ") != line.npos) {
+                                    limited_ |= line.find(" DUE TO ") != line.npos;
+                                    look_for_cancellation();  // at once: this process will be killed
+                                  }
                                   // srun waits for the node, and the other ranks for its ranks.
                                   return found(line.find("Node failure on ") == line.npos ? "" : std::string(line));
-                                },
-                            .terminated = [&] { look_for_cancellation(); }});
+                                }});
   }
 
   void end(jobs::Outcome outcome, std::string why, bool given_up = false) {
@@ -274,6 +277,7 @@ class Supervisor {
   bool go_on(const jobs::Ended& ended) {
     end(jobs::Outcome::stopped, ended.code == 0 ? "told to end" : fmt::format("told to end; {}", in_words(ended)));
     const std::string at = fmt::format("stopped at step {} of {}", attempt_.to, settings_.train.steps);
+    look_for_cancellation();
     if (options_.again.empty() || cancelled_) {
       say(at + "; start it again to go on");
       return true;
@@ -295,7 +299,8 @@ class Supervisor {
   const Clock::time_point began_ = Clock::now();
   int64_t most_restarts_ = 0;
   std::optional<jobs::SignWriter> sign_;  // during run()
-  bool cancelled_ = false;                // by the user
+  bool cancelled_ = false;                // the job, by the user
+  bool limited_ = false;                  // the job, by its time limit or a preemption
   std::vector<std::string> sets_;         // of the layout, if it is not the run's
   std::optional<jobs::SignWatch> watch_;  // of the last attempt
   jobs::Attempt attempt_;

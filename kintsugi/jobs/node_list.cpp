@@ -203,9 +203,9 @@ std::string cancel_command(const launch::Process& p, const std::string& job) {
   return "";
 }
 
-std::string cancelled_command(const launch::Process& p) {
+std::string ending_command(const launch::Process& p) {
   return p.scheduler == launch::Scheduler::slurm
-             ? fmt::format("scontrol show job {} | grep -o -m 1 JobState=CANCELLED", p.job)
+             ? fmt::format("scontrol show job {} | grep -o -m 1 -E 'JobState=(CANCELLED|COMPLETING)'", p.job)
              : "";
 }
 

@@ -39,8 +39,9 @@ JobNodes nodes_of_job(const launch::Process& process);
 // "scancel 13"; "" if the scheduler has none.
 std::string cancel_command(const launch::Process& process, const std::string& job);
 
-// Prints something if the user has cancelled the job; "" if the scheduler has no such command.
-std::string cancelled_command(const launch::Process& process);
+// Prints something if the scheduler is ending the job of this process, which only the user or a limit can be the reason
+// for; "" if the scheduler has no such command.
+std::string ending_command(const launch::Process& process);
 
 // Standard output of a command run by /bin/sh; nothing if it fails.
 std::string output_of(const std::string& command);

@@ -154,10 +154,7 @@ Ended supervise(const std::string& command, double stop_after, const Watch& watc
     if (!runs && ready == 0) break;
     signalfd_siginfo info = {};
     while (::read(signals.number(), &info, sizeof info) == sizeof info)
-      if (runs && info.ssi_signo != SIGCHLD) {
-        tell(info.ssi_signo != SIGUSR1);
-        if (info.ssi_signo == SIGTERM && watch.terminated) watch.terminated();
-      }
+      if (runs && info.ssi_signo != SIGCHLD) tell(info.ssi_signo != SIGUSR1);
     if ((watched[1].revents & (POLLIN | POLLHUP)) != 0) {
       std::array<char, 4096> buffer{};
       const ssize_t n = ::read(errors.number(), buffer.data(), buffer.size());
