@@ -19,7 +19,6 @@ struct Ended {
 struct Watch {
   std::function<std::string()> look = {};                        // called about every second
   std::function<std::string(std::string_view line)> judge = {};  // for each line of stderr that reports an error
-};                                                               // for a SIGTERM that is forwarded
 };
 
 // "code 1", "signal 9"
