@@ -203,7 +203,8 @@ void follow(const std::string& family, const std::string& name) {
     const tensor::Shape& shape = state.type.shape;
     if (shape.rank() > 1 && t.decays) {  // biases and norms of heads are vectors
       t.rows = t.columns = 1;
-      const int batch = state.matrix.batch, rows = std::max(1, state.matrix.rows);
+      const int dims = static_cast<int>(shape.rank()), batch = state.matrix.batch,
+                rows = state.matrix.rows > 0 ? state.matrix.rows : dims - 1;
       for (int i = 0; i < static_cast<int>(shape.rank()); ++i)
         (i < batch          ? t.matrices
          : i < batch + rows ? t.rows
@@ -445,7 +446,7 @@ TEST(WholeOptimizers, MemoryOfStates) {
         const int64_t block = p.buffer(p.root(info.buffer)).bytes() / parts;  // of the bucket, split as its states
         const bool first = seen.insert(p.root(info.buffer)).second;
         if (name == "adafactor" && shape.rank() > 1 && state.decay) {
-          const int rows = std::max(1, state.matrix.rows);
+          const int rows = state.matrix.rows > 0 ? state.matrix.rows : static_cast<int>(shape.rank()) - 1;
           int64_t inputs = 1, outputs = 1;
           for (int i = 0; i < static_cast<int>(shape.rank()); ++i)
             (i < rows ? inputs : outputs) *= shape[static_cast<size_t>(i)].size;

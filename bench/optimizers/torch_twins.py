@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Optimizers compared with PyTorch's, and with bitsandbytes': a small ViT in fp64, of equal initial weights, is trained
 on the same eight images in every step, so that a batch does not depend on the order of samples. Rules that PyTorch lacks
-(Lion, LAMB, LARS) are written out below as published.
+(Lion, LAMB, LARS, 8-bit AdamW) are written out below as published.
 
   PYTHON bench/optimizers/torch_twins.py [OPTIMIZER ...] [--kintsugi FILE] [--steps 20] [--only VARIANT]
 
 Prints, for each optimizer and variant (clipping, accumulation, schedules, frozen weights, ZeRO, tensor splits), the
-largest difference of a weight over the largest change of any weight; fails above 1e-9, and for adamw8, where
-bitsandbytes computes in fp32, above 1e-3. Needs torch, transformers, safetensors, numpy; bitsandbytes for adamw8.
+largest difference of a weight over the largest change of any weight; fails above 1e-9, and for adamw8, whose map
+bitsandbytes has in fp32, above 1e-6. Needs torch, transformers, safetensors, numpy; bitsandbytes for adamw8.
 """
 import argparse
 import math
@@ -102,28 +102,60 @@ class Lars(torch.optim.Optimizer):
 
 
 class Adamw8(torch.optim.Optimizer):
-    """AdamW8bit of bitsandbytes, in blocks of 256 in the order of our weights [inputs outputs]; AdamW in fp64 where there
-    is no decay. Computes in fp32."""
+    """The 8-bit AdamW of Dettmers et al. 2022 with the maps of bitsandbytes, in fp64 and in blocks of 256 in the order of
+    our weights [inputs outputs]; AdamW where there is no decay. A code is that of the nearest number: bitsandbytes' own
+    kernel for the processor takes others for small numbers (0.50.2: 2.1e-5 for 5e-7)."""
 
     def __init__(self, decayed, others):
-        import bitsandbytes
+        from bitsandbytes.functional import create_dynamic_map
 
         super().__init__([{"params": decayed, "weight_decay": DECAY}, {"params": others}], {"lr": RATE})
-        self.ours = {p: nn.Parameter(ordered(p.data).float()) for p in decayed}
-        self.eight = bitsandbytes.optim.AdamW8bit(self.ours.values(), lr=RATE, betas=BETAS, eps=EPSILON,
-                                                  weight_decay=DECAY, min_8bit_size=1)
+        self.maps = {"m": create_dynamic_map(signed=True).double(), "v": create_dynamic_map(signed=False).double()}
         self.rest = torch.optim.AdamW(others, lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
+        self.t = 0
+
+    def store(self, state, key, x):
+        blocks = nn.functional.pad(x, (0, -len(x) % 256)).reshape(-1, 256)
+        scale = blocks.abs().amax(1, keepdim=True)
+        codes = ((blocks / scale.clamp(min=1e-300))[:, :, None] - self.maps[key]).abs().argmin(2)
+        state[key] = (self.maps[key][codes] * scale).flatten()[:len(x)]
 
     def step(self):
-        for optimizer in (self.eight, self.rest):
-            for group in optimizer.param_groups:
-                group["lr"] = self.param_groups[0]["lr"]
-        for p, ours in self.ours.items():
-            ours.grad = None if p.grad is None else ordered(p.grad).float()
-        self.eight.step()
+        self.rest.param_groups[0]["lr"] = rate = self.param_groups[0]["lr"]
         self.rest.step()
-        for p, ours in self.ours.items():
-            p.data.copy_(in_order_of(p, ours.data.double()))
+        self.t += 1
+        for p in (p for p in self.param_groups[0]["params"] if p.grad is not None):
+            state, g, w = self.state[p], ordered(p.grad).flatten(), ordered(p.data)
+            m = BETAS[0] * state.get("m", torch.zeros_like(g)) + (1 - BETAS[0]) * g
+            v = BETAS[1] * state.get("v", torch.zeros_like(g)) + (1 - BETAS[1]) * g * g
+            u = m / (1 - BETAS[0] ** self.t) / ((v / (1 - BETAS[1] ** self.t)).sqrt() + EPSILON)
+            p.data.copy_(in_order_of(p, w - rate * (u.reshape(w.shape) + DECAY * w)))
+            self.store(state, "m", m)
+            self.store(state, "v", v)
+
+
+class Adafactor(torch.optim.Optimizer):
+    """PyTorch's Adafactor, but a convolution is one matrix [inputs outputs], where PyTorch has a matrix of the kernel's
+    height and width for each pair of channels."""
+
+    def __init__(self, groups):
+        super().__init__(groups, {"lr": RATE})
+        self.views = {p: nn.Parameter(as_matrix(p.data)) for g in groups for p in g["params"]}
+        self.inner = torch.optim.Adafactor([{**g, "params": [self.views[p] for p in g["params"]]} for g in groups],
+                                           lr=RATE, beta2_decay=-0.8, eps=(1e-30, 1e-3), d=1.0)
+
+    def step(self):
+        for group in self.inner.param_groups:
+            group["lr"] = self.param_groups[0]["lr"]
+        for p, view in self.views.items():
+            view.grad = None if p.grad is None else as_matrix(p.grad)
+        self.inner.step()
+        for p, view in self.views.items():
+            p.data.copy_(view.data.reshape(p.shape))
+
+
+def as_matrix(x):
+    return x.flatten(1).clone() if x.dim() == 4 else x.clone()
 
 
 def ordered(x):
@@ -153,7 +185,7 @@ def optimizers_of(name, model):
         return [torch.optim.Muon(hidden, lr=RATE, weight_decay=DECAY, momentum=0.95, adjust_lr_fn=scale),
                 torch.optim.AdamW(rest, **adam)]
     if name == "adafactor":
-        return [torch.optim.Adafactor(groups, lr=RATE, beta2_decay=-0.8, eps=(1e-30, 1e-3), d=1.0)]
+        return [Adafactor(groups)]
     return [{
         "adamw": lambda: torch.optim.AdamW(groups, **adam),
         "adam": lambda: torch.optim.Adam(groups, **adam),
@@ -237,9 +269,11 @@ def compare(name, variant, o):
         theirs = train_theirs(name, keys, work / "model", images, torch.from_numpy(labels), o)
         ours = train_ours(name, keys, parallel, work, o)
         moved = max((theirs[key] - first[key]).abs().max().item() for key in first)
-        apart = {key: (theirs[key] - ours[key]).abs().max().item() / moved for key in first}
+        # The gradient of a bias of keys is 0 but for rounding, whose sign Lion follows.
+        compared = [key for key in first if name != "lion" or not key.endswith("key.bias")]
+        apart = {key: (theirs[key] - ours[key]).abs().max().item() / moved for key in compared}
     worst = max(apart, key=apart.get)
-    limit = 1e-3 if name == "adamw8" else 1e-9
+    limit = 1e-6 if name == "adamw8" else 1e-9
     bad = not apart[worst] <= limit
     print(f"{name:12} {variant:13} {apart[worst]:.1e} of {moved:.2g}{'  in ' + worst if bad else ''}", flush=True)
     return bad

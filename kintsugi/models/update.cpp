@@ -124,7 +124,7 @@ class WeightUpdate {
     const bool factored = std::ranges::any_of(
         optimizer.states, [](const OptimizerState& s) { return s.dims == OptimizerState::Dims::rows; });
     if (factored && weight.matrix.rows == 0 && weight.decay && weight.type.shape.rank() > 1)
-      return {.batch = 0, .rows = 1};
+      return {.batch = 0, .rows = static_cast<int>(weight.type.shape.rank()) - 1};  // of a convolution: its inputs
     return weight.matrix;
   }
 
