@@ -196,7 +196,7 @@ void regress(const ProbeOptions& o, const ProbeData& data, const probe::Division
     add_prediction(found, d.test[i], fmt::format("{}", test[i]), fmt::format("{}", predicted[i]));
 }
 
-// Without --strength, the one of several with the best accuracy on the rows to validate on.
+// Without --strength, the one of several with the best accuracy on the validation rows.
 void classify(const ProbeOptions& o, const ProbeData& data, const probe::Division& d, Probed& found) {
   const FittedFeatures x = fit_features(o, data, d, true);
   const size_t classes = data.classes.names.size();
@@ -309,7 +309,7 @@ void probe_features(const ProbeOptions& o) {
   if (o.folds > 0 && !o.split.empty())
     throw base::UserError("probe", "--folds and --split are different; leave one out");
   if (o.task == "regress" && o.strength > 0)
-    throw base::UserError("probe", "--strength is of classification; regression derives it from the data");
+    throw base::UserError("probe", "--strength applies to classification only; regression derives it from the data");
   const std::array<base::Output, 1> outputs = {{{"--predictions", o.predictions}}};
   std::vector<std::filesystem::path> inputs = {o.features};
   for (const std::string& more : {o.labels, o.join})
@@ -345,7 +345,7 @@ void add_probe(Command& kintsugi) {
   verb.text("--split", o->split, "Percentages to train, validate and test on; 80/10/10 for classify");
   verb.integer("--seed", o->seed, kSeeds, "Of the order in which rows are divided").show_default();
   verb.number("--strength", o->strength, {0, 1e9, true},
-              "classify: the inverse of the penalty (C); chosen on the rows to validate on, or 1 if there are none");
+              "classify: the inverse of the penalty (C); chosen on the validation rows, or 1 if there are none");
   verb.text("--predictions", o->predictions, "A CSV file for the label and the prediction of each tested row");
   verb.run([o] { probe_features(*o); });
 }

@@ -322,7 +322,7 @@ TEST_F(BadInput, ALossThatIsNotFinite) {
   expect_error("train run.toml --set train.folder=a train.learning_rate=1e39" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; the newest checkpoint, "
-               "a/step_00000001, holds it too: go on from an older one, or start over, with a smaller learning_rate\n");
+               "a/step_00000001, has it too: resume from an older one or start over, with a smaller learning_rate\n");
   expect_error("train run.toml --set train.folder=b train.learning_rate=1e39 checkpoint.every=0" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; nothing was saved yet: try a smaller learning_rate\n");

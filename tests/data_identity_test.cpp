@@ -28,8 +28,7 @@ class DataIdentity : public testing::Test, protected RanksFolder {
   static std::string hidden(const std::string& text) { return replaced(text, "[0-9a-f]{16}", "#"); }
   static std::string changed(const std::string& what) {
     return "error: [resume] the data have changed: " + what +
-           "; put them back, begin anew in another train.folder, or go on with the new data on purpose, as a new run "
-           "with train.init_from=run and another train.folder\n";
+           "; restore them, or start a new run in another train.folder, from these weights with train.init_from=run\n";
   }
   static std::string file(const std::string& name) {
     return "\"corpus/" + name + "\" has the fingerprint #, the run began with #";

@@ -413,7 +413,7 @@ TEST(OffloadRun, AFolderThatIsNotThere) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.err,
             "error: [offload] rank 0 cannot make a file in \"/nowhere/at\": No such file or directory; "
-            "parallel.offload_folder must be a folder that is there and can be written\n");
+            "parallel.offload_folder must be an existing, writable folder\n");
 }
 
 // If optimizer state exceeds the memory, the model trains with it offloaded.

@@ -211,7 +211,7 @@ TEST_F(PlanCluster, Failures) {
             "checkpoint takes\n");
   write_cluster("[reliability]\nnode = \"10 us\"\n");
   EXPECT_EQ(error_of(""),
-            "error: [cluster] cluster.toml:32: reliability.node is \"10 us\", which no machine has; it is from 1 h to "
+            "error: [cluster] cluster.toml:32: reliability.node is \"10 us\", out of range; it must be from 1 h to "
             "2.778e+06 h\n");
 }
 

@@ -89,7 +89,7 @@ std::string read_file(const std::filesystem::path& path, MostBytes most) {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_regular_file(path, error)) return read_file(path, {SIZE_MAX, ""});
-  return read_file(path, {1 << 30, "what is read of a pipe or a device"});
+  return read_file(path, {1 << 30, "the limit for a pipe or a device"});
 }
 
 std::filesystem::path temporary_folder() {

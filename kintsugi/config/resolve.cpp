@@ -335,8 +335,8 @@ void check_samples(const Given& given) {
                           place(given, {"train.sample_every", "train.prompts"}), given.say("train.sample_every"),
                           s.model.objective);
   if (s.train.prompts.size() > kMostPrompts)
-    throw base::UserError("config", "{}train.prompts has {} texts; there may be {}", place(given, {"train.prompts"}),
-                          s.train.prompts.size(), kMostPrompts);
+    throw base::UserError("config", "{}train.prompts has {} texts, more than the maximum of {}",
+                          place(given, {"train.prompts"}), s.train.prompts.size(), kMostPrompts);
 }
 
 // Moving averages stay in memory, and devices have kernels for some optimizers only.

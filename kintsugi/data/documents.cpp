@@ -48,8 +48,8 @@ std::optional<std::string> Lines::text_of(std::string_view line, const std::stri
     const std::lock_guard lock(mutex_);
     if (bad_ == most_bad_) {
       if (most_bad_ == 0) throw;
-      throw base::UserError("prepare", "{}; --skip-bad-lines {} passed over as many before it",
-                            without_place(error.what()), most_bad_);
+      throw base::UserError("prepare", "{}; --skip-bad-lines {} skipped as many before it", without_place(error.what()),
+                            most_bad_);
     }
     ++bad_;
     // Keep the first one, regardless of which thread finds it first.

@@ -120,8 +120,8 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
 void add_notes(const Lines& lines, std::vector<std::string>& notes) {
   const auto count = [](uint64_t n) { return base::group_digits(static_cast<int64_t>(n)); };
   if (lines.bad() > 0)
-    notes.push_back(fmt::format("{} bad line{} passed over; the first: {}", count(lines.bad()),
-                                lines.bad() == 1 ? "" : "s", lines.a_bad_line()));
+    notes.push_back(fmt::format("{} bad line{} skipped; the first: {}", count(lines.bad()), lines.bad() == 1 ? "" : "s",
+                                lines.a_bad_line()));
   if (const uint64_t n = lines.repairs().numbers; n > 0)
     notes.push_back(fmt::format("{} NaN or infinit{} in lines, read as null", count(n), n == 1 ? "y" : "ies"));
   if (const uint64_t n = lines.repairs().surrogates; n > 0)

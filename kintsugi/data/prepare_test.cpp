@@ -291,7 +291,7 @@ TEST(Prepare, SomeBadLinesArePassedOver) {
       const PrepareResult result = prepare(options);
       EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"x|", "y|", "z|"}));
       ASSERT_EQ(result.notes.size(), 1u);
-      EXPECT_EQ(result.notes[0].substr(0, 34), "3 bad lines passed over; the first");
+      EXPECT_EQ(result.notes[0].substr(0, 30), "3 bad lines skipped; the first");
       EXPECT_TRUE(
           result.notes[0].ends_with("a.jsonl\":2: the JSON ends too early, after 9 bytes; it seems to be cut "
                                     "off"))
@@ -301,7 +301,7 @@ TEST(Prepare, SomeBadLinesArePassedOver) {
   options.threads = 1;
   options.skip_bad_lines = 2;
   EXPECT_EQ(prepare_error(folder, options),
-            "[prepare] \"a.jsonl\":6: the value is a list; it should be an object; --skip-bad-lines 2 passed over as "
+            "[prepare] \"a.jsonl\":6: the value is a list; it should be an object; --skip-bad-lines 2 skipped as "
             "many before it");
 }
 
@@ -394,8 +394,8 @@ TEST(Prepare, BadInput) {
             "[prepare] \"/dev/null\" is neither a file nor a folder");
   folder.write("tiny", "x");
   EXPECT_EQ(prepare_error(folder, options_for(folder, {"tiny"})),
-            "[prepare] \"tiny\" has 1 characters, too few to split off 0.1 of them for validation; more text, "
-            "--validation-text or --validation 0 would do");
+            "[prepare] \"tiny\" has 1 characters, too few to reserve 0.1 of them for validation; add text, or set "
+            "--validation-text or --validation 0");
   PrepareOptions options = options_for(folder, {"in"});
   options.validation = 1.5;
   EXPECT_EQ(prepare_error(folder, options),

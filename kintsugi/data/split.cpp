@@ -66,8 +66,8 @@ uint64_t find_position(const Corpus& corpus, double validation, const PassOption
   const auto target = static_cast<uint64_t>(static_cast<double>(all.characters) * (1.0 - validation));
   if (target == 0 || target >= all.characters) {
     throw base::UserError("prepare",
-                          "\"{}\" has {} characters, too few to split off {} of them for validation; more text, "
-                          "--validation-text or --validation 0 would do",
+                          "\"{}\" has {} characters, too few to reserve {} of them for validation; add text, or set "
+                          "--validation-text or --validation 0",
                           corpus.files[0].path.string(), all.characters, validation);
   }
   Count before;

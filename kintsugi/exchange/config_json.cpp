@@ -181,9 +181,8 @@ std::vector<std::string> notes_of(const ConfigReader& config) {
     if (++count <= 8) names += (names.empty() ? "" : ", ") + base::in_quotes(member.key(), 40);
   }
   if (count == 0) return {};
-  return {fmt::format("config.json: {}{} {} no setting{} of this family, and {} passed over", names,
-                      count > 8 ? fmt::format(" and {} more", count - 8) : "", count == 1 ? "is" : "are",
-                      count == 1 ? "" : "s", count == 1 ? "is" : "are")};
+  return {fmt::format("config.json: {}{} {} not used by this family and ignored", names,
+                      count > 8 ? fmt::format(" and {} more", count - 8) : "", count == 1 ? "is" : "are")};
 }
 
 void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter& out) {

@@ -105,10 +105,9 @@ TEST(ConfigJson, KeysThatChangeNothing) {
 // Keys left by tools that the family's models do not read.
 TEST(ConfigJson, ForeignKeysArePassedOver) {
   EXPECT_TRUE(read("\"use_cache\": true, \"logit_scale\": null, \"unsloth_fixed\": false").notes.empty());
-  EXPECT_EQ(
-      read("\"unsloth_version\": \"2025.1\", \"logit_scale\": 0.5").notes,
-      (std::vector<std::string>{"config.json: \"unsloth_version\", \"logit_scale\" are no settings of this family, "
-                                "and are passed over"}));
+  EXPECT_EQ(read("\"unsloth_version\": \"2025.1\", \"logit_scale\": 0.5").notes,
+            (std::vector<std::string>{
+                "config.json: \"unsloth_version\", \"logit_scale\" are not used by this family and ignored"}));
   EXPECT_EQ(read("\"sliding_window\": 4096").notes.size(), 1u);
   // If the family has one window for all layers, transformers ignores it.
   EXPECT_EQ(read(R"("layer_types": ["full_attention"])", "phi3").notes.size(), 1u);
@@ -176,8 +175,8 @@ TEST(ConfigJson, Refusals) {
   const std::string part = R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5})";
   for (const std::string& text : {part, std::string(R"("partial_rotary_factor": 0.5)")})
     EXPECT_EQ(error_of(text),
-              "[model] \"config.json\":1: \"partial_rotary_factor\" makes 2 of 4 dims of a head turn; a model of this "
-              "family turns all");
+              "[model] \"config.json\":1: \"partial_rotary_factor\" rotates 2 of 4 dims of a head; models of this "
+              "family rotate all");
   EXPECT_EQ(error_of(R"("partial_rotary_factor": 1.0)"), "no error");
   EXPECT_EQ(read(part, "phi3").model.rotary_dims, 2);
   EXPECT_EQ(read(part, "gpt_neox").model.rotary_dims, 2);
@@ -193,7 +192,7 @@ TEST(ConfigJson, Refusals) {
             "kv_heads: 2, 4");
   EXPECT_EQ(
       error_of(R"("rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_type": "default"})"),
-      "[model] \"config.json\":2: \"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
+      "[model] \"config.json\":2: \"rope_scaling\" and \"rope_parameters\" differ; keep one of them");
   EXPECT_NE(error_of("\"layer_types\": [\"full_attention\"]", "qwen2").find("has 1 items for 4 layers"),
             std::string::npos);
 }

@@ -137,7 +137,7 @@ double fraction(int64_t part, int64_t whole) {
 void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, ModelText& model) {
   std::optional<Json> object = config.take("rope_parameters"), old = config.take("rope_scaling");
   if (object && old && object->compact() != old->compact())
-    old->fail("\"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
+    old->fail("\"rope_scaling\" and \"rope_parameters\" differ; keep one of them");
   if (!object) object = old;
   if (!object && keys.required)
     config.root().fail("\"rope_scaling\" is missing; say {{\"rope_type\": \"default\"}} for rotary positions without");
@@ -159,7 +159,7 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   const auto turned = static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number(kPartial).value_or(partial));
   // transformers ignores the key where a family rotates whole heads.
   if (keys.partial_key.empty() && turned != head_dim)
-    config.root().fail("\"{}\" makes {} of {} dims of a head turn; a model of this family turns all", kPartial, turned,
+    config.root().fail("\"{}\" rotates {} of {} dims of a head; models of this family rotate all", kPartial, turned,
                        head_dim);
   model.set("rotary_dims", turned == head_dim ? 0 : turned);
   read_scaling(of_full, config, keys, model);

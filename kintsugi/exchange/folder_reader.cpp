@@ -184,9 +184,9 @@ void FolderReader::note_wrapped_names() {
 std::vector<std::string> FolderReader::notes() const {
   std::vector<std::string> notes = config_.notes;
   if (!wrapped_.empty())
-    notes.push_back(fmt::format("names of {} tensor{} are read without what wraps them, as {} for {}", wrapped_.size(),
-                                wrapped_.size() == 1 ? "" : "s", base::in_quotes(wrapped_.begin()->first),
-                                base::in_quotes(wrapped_.begin()->second)));
+    notes.push_back(fmt::format("names of {} tensor{} are read without the prefix of a wrapper: {} for {}",
+                                wrapped_.size(), wrapped_.size() == 1 ? "" : "s",
+                                base::in_quotes(wrapped_.begin()->first), base::in_quotes(wrapped_.begin()->second)));
   return notes;
 }
 

@@ -110,7 +110,7 @@ std::string_view name_of(Work work) {
     case Work::weight:
       return "weight";
   }
-  throw base::InternalError("plan", "a kind of work that is none: {}", static_cast<int>(work));
+  throw base::InternalError("plan", "unknown kind of work {}", static_cast<int>(work));
 }
 
 std::string to_string(const Task& task) {

@@ -18,7 +18,7 @@ double cost_of(const Schedule& schedule, Work work, const Costs& costs) {
     case Work::weight:
       return costs.weight;
   }
-  throw base::InternalError("plan", "a kind of work that is none: {}", static_cast<int>(work));
+  throw base::InternalError("plan", "unknown kind of work {}", static_cast<int>(work));
 }
 
 }  // namespace

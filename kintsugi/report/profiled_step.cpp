@@ -127,9 +127,8 @@ std::string bubbles_of_step(const std::vector<StageBubble>& bubbles) {
          html_paragraph(
              "As planned: tasks as long as their arithmetic. With measured tasks: the same order of tasks, each as "
              "long as "
-             "its kernels took on average. As run: what of the step is not a kernel of a task, over these kernels; it "
-             "is "
-             "waiting for other ranks, communication, and the rest (the update, inputs).");
+             "its kernels took on average. As run: the rest of the step over the time of these kernels: waiting for "
+             "other ranks, communication, the update and inputs.");
 }
 
 std::string schedules_of_step(const ReportRun& run) {

@@ -22,10 +22,10 @@ int open_nameless(const std::filesystem::path& folder, int rank) {
   std::string name = (folder / ".offload_XXXXXX").string();
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0)
-    throw base::UserError("offload",
-                          "rank {} cannot make a file in \"{}\": {}; parallel.offload_folder must be a folder that is "
-                          "there and can be written",
-                          rank, folder.string(), std::strerror(errno));
+    throw base::UserError(
+        "offload",
+        "rank {} cannot make a file in \"{}\": {}; parallel.offload_folder must be an existing, writable folder", rank,
+        folder.string(), std::strerror(errno));
   ::unlink(name.c_str());
   return descriptor;
 }

@@ -96,8 +96,7 @@ TEST_F(FileStoreTest, AFolderThatIsNotThere) {
   const std::string in = (path / "nowhere").string();
   EXPECT_EQ(error_of([&] { FileStore store(in, 100, 3); }),
             "[offload] rank 3 cannot make a file in \"" + in +
-                "\": No such file or directory; parallel.offload_folder must be a folder that is there and can be "
-                "written");
+                "\": No such file or directory; parallel.offload_folder must be an existing, writable folder");
 }
 
 TEST_F(FileStoreTest, AFolderThatCannotBeWritten) {
@@ -105,7 +104,7 @@ TEST_F(FileStoreTest, AFolderThatCannotBeWritten) {
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_EQ(error_of([&] { FileStore store(path, 100, 0); }),
             "[offload] rank 0 cannot make a file in \"" + path.string() +
-                "\": Permission denied; parallel.offload_folder must be a folder that is there and can be written");
+                "\": Permission denied; parallel.offload_folder must be an existing, writable folder");
   fs::permissions(path, fs::perms::owner_all);
 }
 

@@ -21,7 +21,7 @@ namespace kintsugi::run {
 DeviceDraw* draw_on(device::Device& device) {
   if (device.emulated()) return gpu_emulated::device_draw;
   auto* const found = reinterpret_cast<DeviceDraw*>(device.symbol(kDeviceDraw));
-  base::require(found != nullptr, "run", "the module of {} makes no initial values", device.kind());
+  base::require(found != nullptr, "run", "the module of {} has no kernel for initial values", device.kind());
   return found;
 }
 

@@ -119,9 +119,9 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
   if (targets == 0) file.numbers->require_classes(file.numbers->columns() - 1, s.model.outputs);
   if (const int64_t labels = std::max<int64_t>(targets, 1);
       !file.tokens && file.numbers->columns() != s.model.features + labels)
-    throw base::UserError("data", "\"{}\" has {} columns; the model reads {}, and {}", file.numbers->path().string(),
-                          file.numbers->columns(), s.model.features,
-                          targets > 0 ? fmt::format("{} to be learnt", targets) : "a class");
+    throw base::UserError("data", "\"{}\" has {} columns, but the model needs {} features and {}",
+                          file.numbers->path().string(), file.numbers->columns(), s.model.features,
+                          targets > 0 ? fmt::format("{} targets", targets) : "a class");
   if (!file.tokens)
     return std::make_unique<NumberSamples>(
         file.numbers, NumberOptions{.features = s.model.features, .targets = targets, .order = order});

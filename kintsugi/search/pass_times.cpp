@@ -133,7 +133,7 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
   ascending_ = begins.front() < begins.back();
   if (!ascending_) std::ranges::reverse(begins);
   base::require(std::ranges::is_sorted(begins) && begins.back() != kNowhere, "search",
-                "the layers of a pass do not follow one another");
+                "the layers of a pass are not consecutive");
   const auto position = [&](int layer) { return ascending_ ? layer : layers - 1 - layer; };  // in pass order
   // Identifies the same collectives of different layers.
   std::map<std::tuple<int, double, double, int>, int> known;

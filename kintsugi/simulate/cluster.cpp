@@ -84,7 +84,7 @@ double read_figure(const Figure& f, const Raw& raw, const std::string& at) {
                                                   : "");
   const bool whole = f.measure != Measure::count || *value == std::floor(*value);
   if (!(*value >= f.range.least && *value <= f.range.most && whole))
-    throw UserError("cluster", "{}: {}.{} is {}, which no machine has; it is {}{}", at, f.section, f.key, raw.shown(),
+    throw UserError("cluster", "{}: {}.{} is {}, out of range; it must be {}{}", at, f.section, f.key, raw.shown(),
                     f.measure == Measure::count ? "a whole number " : "", range_text(f));
   return *value;
 }

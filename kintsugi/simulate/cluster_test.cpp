@@ -66,8 +66,7 @@ TEST(Cluster, IsReadFromAFile) {
 
 TEST(Cluster, SaysWhatIsWrong) {
   const std::pair<std::pair<std::string, std::string>, std::string> cases[] = {
-      {{"bandwidth = \"230 GB/s\"", "bandwidth = \"0 GB/s\""},
-       "c.toml:20: node.bandwidth is \"0 GB/s\", which no machine has"},
+      {{"bandwidth = \"230 GB/s\"", "bandwidth = \"0 GB/s\""}, "c.toml:20: node.bandwidth is \"0 GB/s\", out of range"},
       {{"bandwidth = \"230 GB/s\"", "bandwidth = 230"},
        "node.bandwidth is 230, without a unit; write it as \"200 GB/s\"; did you mean \"230 GB/s\"?"},
       {{"bandwidth = \"230 GB/s\"", "bandwidth = \"230 GB\""}, "did you mean \"230 GB/s\"?"},
@@ -75,7 +74,7 @@ TEST(Cluster, SaysWhatIsWrong) {
        "device.memory_bandwidth is \"2039 Gb/s\", in bits; did you mean \"2039 GB/s\"?"},
       {{"memory = \"80 GB\"", "memory = \"80 GB/s\""}, "did you mean \"80 GB\"?"},
       {{"bandwidth = \"230 GB/s\"\n", ""}, "c.toml: node.bandwidth is missing"},
-      {{"share = 0.8", "share = 80"}, "products.share is 80, which no machine has; it is from 0.01 to 1"},
+      {{"share = 0.8", "share = 80"}, "products.share is 80, out of range; it must be from 0.01 to 1"},
       {{"nodes = 2", "nodes = 1.5"}, "a whole number"},
       {{"nodes = 2", "nodes = 0"}, "cluster.nodes is 0"},
       {{"depth = 96", "deepth = 96"}, "unknown key products.deepth; did you mean products.depth?"},

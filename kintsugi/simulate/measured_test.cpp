@@ -130,7 +130,7 @@ TEST(MeasuredTables, GoToAFileAndBack) {
       {{"ranks = 2", "rank = 2"}, "unknown part \"rank\" of a row; there are collective, ranks, bytes, time"},
       {{"type = \"fp32\"", "type = \"fp31\""}, "type of a row is \"fp31\""},
       {{"kernels = [", "kernel = ["}, "[measured] has the lists kernels and transfers"},
-      {{"overlap = 0", "overlap = 2"}, "node.overlap is 2, which no machine has; it is a whole number from 0 to 1"},
+      {{"overlap = 0", "overlap = 2"}, "node.overlap is 2, out of range; it must be a whole number from 0 to 1"},
   };
   for (const auto& [change, expected] : cases) {
     const std::string error = error_of(change.first, change.second);

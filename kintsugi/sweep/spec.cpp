@@ -62,7 +62,7 @@ std::string value_of(const Raw& raw, const At& at) {
     case Raw::Type::text:
       return raw.text;
     default:
-      at.refuse("is {}; a value is a number, a text, true or false", raw.type_name());
+      at.refuse("is {}; a value must be a number, a text, true or false", raw.type_name());
   }
 }
 

@@ -125,7 +125,7 @@ std::unique_ptr<Tokenizer> read_chars_json(const base::Json& document) {
   std::set<char32_t> characters;
   while (!rest.empty()) {
     const Character c = read_character(rest);
-    base::require(c.size > 0, "tokenizer", "the JSON reader let bytes pass that are not UTF-8");
+    base::require(c.size > 0, "tokenizer", "the JSON reader accepted bytes that are not UTF-8");
     if (!characters.empty() && c.code <= *characters.rbegin()) {
       all.fail("in \"characters\", {} comes after {}; code points must rise", describe_character(c.code),
                describe_character(*characters.rbegin()));

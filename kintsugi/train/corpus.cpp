@@ -243,10 +243,10 @@ void fit_images(config::Resolved& resolved, const DataFiles& opened) {
   for (const Opened& validation : opened.validation) {
     const images::ImageSet& set = *validation.file.images;
     if (set.size_text() != train.size_text())
-      throw base::UserError("images", "images to validate on are {}, those to train on {}", set.size_text(),
+      throw base::UserError("images", "validation images are {}, training images {}", set.size_text(),
                             train.size_text());
     if (set.numbers() != train.numbers())
-      throw base::UserError("images", "images to validate on have {} numbers each, those to train on {}", set.numbers(),
+      throw base::UserError("images", "validation images have {} numbers each, training images {}", set.numbers(),
                             train.numbers());
   }
 }

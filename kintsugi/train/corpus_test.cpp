@@ -75,7 +75,7 @@ TEST(EvaluationSamples, NeedTheColumnsOfTheModel) {
   complete_from_data(run);
   const samples::DataFile file = {.numbers = std::make_shared<const data::NumberTable>(folder / "wide.csv")};
   EXPECT_EQ(error_of([&] { samples::evaluation_samples(run.settings, file, 1); }),
-            "[data] \"" + folder.text("wide.csv") + "\" has 4 columns; the model reads 2, and a class");
+            "[data] \"" + folder.text("wide.csv") + "\" has 4 columns, but the model needs 2 features and a class");
 }
 
 }  // namespace kintsugi::train::corpus_test

@@ -98,8 +98,8 @@ void require_same_data(const DataIdentity& began, const DataIdentity& now, const
   }
   if (changes.empty()) return;
   throw base::UserError("resume",
-                        "the data have changed: {}; put them back, begin anew in another train.folder, or go on with "
-                        "the new data on purpose, as a new run with train.init_from={} and another train.folder",
+                        "the data have changed: {}; restore them, or start a new run in another train.folder, from "
+                        "these weights with train.init_from={}",
                         changes, run_folder);
 }
 

@@ -109,7 +109,7 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
     const bool saved =
         where.ends_with("before the step") && progress.checkpoint == checkpoint::step_folder(rank.folder(), step);
     next = fmt::format("the newest checkpoint, {}, {}", progress.checkpoint.string(),
-                       saved ? "holds it too: go on from an older one, or start over, with a smaller learning_rate"
+                       saved ? "has it too: resume from an older one or start over, with a smaller learning_rate"
                              : "is whole: try a smaller learning_rate");
   }
   throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step + 1, what,
