@@ -206,7 +206,11 @@ void check_node(const Node& node, const std::string& path, std::vector<std::stri
     if (!has_type(node, field->type)) errors.push_back(fmt::format("{} is not {}", path, field->type));
   }
   const std::string below = path.empty() ? "" : path + "/";
-  for (const auto& [key, value] : node.members) check_node(value, below + key, errors);
+  for (const auto& [key, value] : node.members) {
+    std::string name = key;
+    std::ranges::replace(name, '/', '~');  // "nvidia.com/gpu"
+    check_node(value, below + name, errors);
+  }
   for (const Node& item : node.items) check_node(item, below + "[]", errors);
   if (node.kind != Node::Kind::object) return;
   for (const Field& f : schema()) {
