@@ -3,7 +3,8 @@
 # validation loss of both over the steps. TEXT as of bench/shakespeare.sh.
 #
 # Runs go to runs/optimizers/; those of an earlier call are replaced. KINTSUGI: the binary, if not that of build/.
-# RATES: learning rates of both, "1e-3 2e-3"; the best at the end is shown.
+# RATES: learning rates of both, "1e-3 2e-3"; the best at the end is shown. SETS: further values for --set, for a
+# smaller run.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 text=$(realpath -m "${1:-$root/../shared/data/tinyshakespeare/input.txt}")
@@ -22,7 +23,7 @@ for optimizer in adamw muon; do
     rm -rf "$runs/${optimizer}_$rate"
     "$kintsugi" train examples/shakespeare_char.toml --set train.optimizer=$optimizer train.learning_rate="$rate" \
       data.train=$runs/text/train data.validation=$runs/text/validation train.evaluate_batches=100 \
-      train.folder="$runs/${optimizer}_$rate" > /dev/null
+      train.folder="$runs/${optimizer}_$rate" ${SETS:-} > /dev/null
   done
 done
 python3 - $runs <<'END'
