@@ -375,7 +375,8 @@ TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {
   EXPECT_EQ(error_of({}), "no program");
   EXPECT_EQ(error_after([](Program& p) { p.mesh = mesh::Mesh({{.name = "data", .size = 4}}); }),
             "rank 1 has the mesh data=4, and rank 0 data=2 tensor=2");
-  EXPECT_EQ(error_after([](Program& p) { p.lists[0].step = Step::evaluate; }), "rank 1 has no list \"train\"");
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].step = Step::evaluate; }),
+            "list 0 of rank 1 is \"evaluate\", and of rank 0 \"train\"");
   EXPECT_EQ(error_after([](Program& p) { p.lists.push_back({.step = Step::evaluate, .calls = {}}); }),
             "rank 1 has 2 lists, and rank 0 1");
   // A call without communication, which would not be missed.
