@@ -6,8 +6,10 @@
     venv/bin/python bench/finetune/templates.py build/app/kintsugi trl/trl/chat_templates
 
 Renders 1,000 random conversations per template with `kintsugi show --chat` and with apply_chat_template of the published Jinja
-templates, which TRL keeps in files. Where there is a variant of a template with `{% generation %}` marks, also compares the
-answers with its spans. Prints a line per template, and ends with 1 where a text differs.
+templates, which TRL keeps in files. The spans that the loss counts are compared with those found in the text: each answer's
+content, what opens it and the token that stops it. Where there is a variant of a template with `{% generation %}` marks, also compares with
+its spans; those of qwen3 and gpt-oss are others (thoughts in every turn, the header of the turn). Prints a line per template,
+and ends with 1 where a text or a found span differs.
 """
 import argparse
 import json
@@ -59,6 +61,37 @@ def conversation(system):
     return messages
 
 
+STOPS = {"chatml": ["<|im_end|>"], "qwen3": ["<|im_end|>"], "llama3": ["<|eot_id|>"], "gemma": ["<end_of_turn>"],
+         "gpt-oss": ["<|return|>", "<|end|>"], "llama2": ["</s>"], "mistral": ["</s>"]}
+
+
+# What a model writes after the prompt for its turn, before the content.
+OPENINGS = {"qwen3": ["", "<think>\n\n</think>"], "gpt-oss": ["<|channel|>final<|message|>"]}
+
+
+def finds_spans(chat, parts, openings, stops):
+    """Whether the counted parts are each answer's content, with what opens and stops it, and nothing else but white space."""
+    text = "".join(part["text"] for part in parts)
+    at, counted = 0, []
+    for part in parts:
+        end = at + len(part["text"])
+        if part["answer"] and counted and counted[-1][1] == at:
+            counted[-1][1] = end
+        elif part["answer"]:
+            counted.append([at, end])
+        at = end
+    at, wanted = 0, []
+    for message in chat:
+        content = message["content"].strip()
+        begin = text.index(content, at)
+        at = begin + len(content)
+        if message["role"] == "assistant":
+            wanted.append((begin, at))
+    return len(counted) == len(wanted) and all(
+        got[0] <= want[0] and got[1] > want[1] and text[got[0]:want[0]].strip() in openings and text[want[1]:got[1]].strip() in stops
+        for got, want in zip(counted, wanted))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kintsugi")
@@ -80,13 +113,14 @@ def main():
         template = _compile_jinja_template(jinja)
         marked = options.templates / f"{name}_training.jinja"
         spans_of = _compile_jinja_template(marked.read_text()) if name and marked.exists() else None
-        same, equal_spans, first = 0, 0, None
+        same, equal_spans, found, first = 0, 0, 0, None
         for chat, parts in zip(chats, here):
             text = "".join(part["text"] for part in parts)
             want = template.render(messages=chat, add_generation_prompt=False, **tokens)
             if ours in ("llama2", "mistral"):  # the tokenizer adds the first token, and ours ends a turn with the next one's
                 want = want.removeprefix("<s>") + ("<s>" if ours == "llama2" else "")
             same += text == want
+            found += finds_spans(chat, parts, OPENINGS.get(ours, [""]), STOPS[ours])
             if text != want and first is None:
                 first = (text, want)
             if spans_of is None:
@@ -98,8 +132,9 @@ def main():
             # A mark may include the newline after the stop token, or the one before the answer.
             equal_spans += len(answers) == len(with_marks) and all(
                 a.strip("\n") == b.strip("\n") for a, b in zip(answers, with_marks))
-        spans = f", {equal_spans} with equal spans" if spans_of is not None else ""
-        print(f"{ours:10} {name or 'published':10} {same} of {len(chats)} equal{spans}")
+        spans = f", {equal_spans} with the marked spans" if spans_of is not None else ""
+        print(f"{ours:10} {name or 'published':10} {same} of {len(chats)} equal, {found} with the spans in the text{spans}")
+        failures += found < len(chats)
         if same < len(chats):
             failures += 1
             print(f"  here  {first[0]!r}\n  there {first[1]!r}")
