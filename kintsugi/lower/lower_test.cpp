@@ -112,7 +112,7 @@ TEST(Lower, APassAfterTheOther) {
                                                      });
   EXPECT_EQ(names,
             "partition prefetch fuse join_columns workspace schedule overlap offload move_gradients join_lists "
-            "memory group_launches route place_waits ");
+            "memory shorten group_launches route place_waits ");
   EXPECT_EQ(fused,
             "forward:\n"
             "  gelu, add = contract(x, w, b)\n"
