@@ -21,10 +21,12 @@ echo "== text"
 "$examples/write_text.sh" "$(steps 12000 1500)" | sed 's/ in the year [0-9]*//' > text.txt
 # Sums of numbers up to 99 with a result up to 99, of which a twentieth is held out.
 awk 'BEGIN {
+  state = 2024
   for (a = 0; a < 100; ++a)
     for (b = 0; a + b < 100; ++b) {
       line = sprintf("\"prompt\": \"%02d+%02d=\", \"answer\": \"%02d\"}", a, b, a + b)
-      n = (a * 7919 + b * 104729) % 20
+      state = (state * 16807) % 2147483647  # the generator of Park and Miller (1988)
+      n = state % 20
       print "{" line > (n == 0 ? "held_out.jsonl" : "sums.jsonl")
       if (n > 0) print "{" line > "chats.jsonl"
     }
@@ -74,10 +76,10 @@ $data
 [train]
 folder = "chats"
 init_from = "text"
-steps = $(steps 300 10)
+steps = $(steps 900 10)
 global_batch = 16
 sequence = 64
-learning_rate = 2e-3
+learning_rate = 4e-3
 END_OF_FILE
 kintsugi train chats.toml > chats.log
 
