@@ -129,11 +129,21 @@ void run_library(const KernelCall& call, const ConvolutionSizes& sizes, const Me
   if (sizes.pass == ConvolutionPass::weight) finish_weight(call, sizes, m, parts);
 }
 
+// The first index of y along a window's dim, of the whole value; 0 if it is not known.
+int64_t first_of(const KernelCall& call, const std::string& dim) {
+  for (const NamedIndex& i : call.indices)
+    if (i.dim == dim && !i.windowed && !i.index.segments().empty())
+      return std::max<int64_t>(i.index.segments().front().global, 0);
+  return 0;
+}
+
 void run_winograd(const KernelCall& call, const ConvolutionSizes& sizes, const Memory& m,
                   const std::array<float*, 3>& data) {
   const bool weight = sizes.pass == ConvolutionPass::weight;
   float* weights = weight ? gradient_of(call, m) : data[1];
-  winograd(sizes, data[0], weights, data[2], m.winograd, call.team);
+  const std::vector<tensor::DimWindow> windows = tensor::windows_of(call.attributes);
+  winograd(sizes, data[0], weights, data[2], m.winograd, call.team,
+           {.row = first_of(call, windows[0].dim), .column = first_of(call, windows[1].dim)});
   if (weight) store_gradient(call, weights);
 }
 

@@ -121,6 +121,31 @@ TEST(CpuWinograd, AsTheReference) {
   });
 }
 
+// Rows 3 to 6, or 4 to 7, of 9, computed by another rank.
+TEST(CpuWinograd, BitsOfAnyBlock) {
+  static const auto cpu = cpu_kernels();
+  const Window padded = {.kernel = 3, .low = 1, .high = 1};
+  const Shapes s = shapes_of({2, 20, 18, {{9, padded}, {7, padded}}}),
+               part = shapes_of({2, 20, 18, {{6, {.kernel = 3}}, {7, padded}}});
+  Tensor x = random_tensor(s.x, DType::f32, 1), w = random_tensor(s.w, DType::f32, 2), y(s.y, DType::f32);
+  run_kernel(*cpu, {.kind = "convolution", .attributes = s.attributes}, {&x, &w}, {&y});
+  for (const int64_t first : {3, 4}) {
+    Tensor block(part.x, DType::f32), found(part.y, DType::f32);
+    const auto rows = [](Tensor& from, int64_t row, Tensor& to) {
+      const int64_t image = from.elements() / 2, mine = to.elements() / 2, size = image / 9;
+      for (int64_t i = 0; i < 2 * mine; ++i) to.set(i, from.get(i / mine * image + row * size + i % mine));
+    };
+    rows(x, first - 1, block);
+    const std::vector<NamedIndex> indices = {{"height", tensor::DimIndex({{first, 4}}, 9)},
+                                             {"height", tensor::DimIndex({{first - 1, 6}}, 9), true}};
+    const Trial trial = {.kind = "convolution", .attributes = part.attributes, .indices = indices};
+    run_kernel(*cpu, trial, {&block, &w}, {&found});
+    Tensor want(part.y, DType::f32);
+    rows(y, first, want);
+    expect_close(found, want, 0, 0);
+  }
+}
+
 TEST(CpuPool, AsTheReference) {
   with_each_target([] {
     for (const Case& c : cases()) {

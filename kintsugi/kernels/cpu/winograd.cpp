@@ -1,6 +1,9 @@
 // Each thread transforms a block of tiles to the 16 matrices [tile channel], multiplies them with the transformed
 // weights [channel filter], and transforms the results back. For the gradient of the weights, both operands are
 // transformed and each thread sums over its tiles.
+//
+// The bits of the forward pass depend neither on the number of tiles nor on the block of a rank: otherwise ReLU would
+// turn differences in rounding into other gradients in other layouts.
 #include "kintsugi/kernels/cpu/winograd.h"
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/winograd.cpp"
 #include "hwy/foreach_target.h"
 #include "kintsugi/kernels/cpu/simd-inl.h"
+#include "kintsugi/kernels/cpu/tile-inl.h"
 
 #ifndef KINTSUGI_WINOGRAD_ONCE
 #define KINTSUGI_WINOGRAD_ONCE
@@ -120,10 +124,11 @@ void transform_gradient(const TiledImage& image, const TileGrid& grid, base::Ran
   }
 }
 
-// The 2 x 2 positions of tiles, as far as inside the image, from [16 tile filter]: A^T m A.
-void transform_back(const TiledImage& image, const TileGrid& grid, base::Range tiles, const float* from, int64_t step) {
+// The 2 x 2 positions of tiles, as far as inside the image, from [16 tile filter], `row` elements per tile: A^T m A.
+void transform_back(const TiledImage& image, const TileGrid& grid, base::Range tiles, const float* from, int64_t step,
+                    int64_t row) {
   const float* at[2][2];
-  for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, from += image.channels) {
+  for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, from += row) {
     find_positions(image, grid, tile, at);
     for_vectors(image.channels, [&](int64_t c, auto access) HWY_ATTR {
       V t[2][4];
@@ -144,15 +149,12 @@ void transform_back(const TiledImage& image, const TileGrid& grid, base::Range t
   }
 }
 
-// Elements r of to [16 n] from those of weights [3 3 n]: G g G^T. `flipped`: of the window in reverse.
-void transform_weights(const float* weights, int64_t n, base::Range r, bool flipped, float* to) {
+// Elements r of to [16 n] from those of weights [3 3 n], with the window in reverse: G g G^T.
+void transform_weights(const float* weights, int64_t n, base::Range r, float* to) {
   for_vectors(r.size(), [&](int64_t offset, auto access) HWY_ATTR {
     const int64_t e = r.begin + offset;
     const V half = set(0.5f);
-    const auto at = [&](int i, int j) HWY_ATTR {
-      const int64_t window = i * 3 + j;
-      return access.get(weights + (flipped ? 8 - window : window) * n + e);
-    };
+    const auto at = [&](int i, int j) HWY_ATTR { return access.get(weights + (8 - 3 * i - j) * n + e); };
     V t[4][3];
     for (int j = 0; j < 3; ++j) {
       const V g0 = at(0, j), g1 = at(1, j), g2 = at(2, j);
@@ -166,6 +168,48 @@ void transform_weights(const float* weights, int64_t n, base::Range r, bool flip
       access.put(hn::Sub(ends, middle), row + 2 * n), access.put(t[i][2], row + 3 * n);
     }
   });
+}
+
+// G g G^T of channels `rows` of weights [3 3 channels filters], in panels of two vectors of filters: [16 panel channel
+// 2 * lanes], with zeros for absent filters.
+void transform_panels(const float* weights, int64_t channels, int64_t filters, base::Range rows, float* to) {
+  const int64_t n = channels * filters, width = 2 * lanes(), step = channels * ((filters + width - 1) / width * width);
+  for (int64_t c = rows.begin; c < rows.end; ++c)
+    for (int64_t k = 0; k < (filters + width - 1) / width * width; k += lanes()) {
+      const int64_t some = std::min(filters - k, lanes());
+      const V half = set(0.5f);
+      const auto at = [&](int64_t window) HWY_ATTR {
+        const float* p = weights + window * n + c * filters + k;
+        return some == lanes() ? load(p) : some > 0 ? load_n(p, some) : zero();
+      };
+      V t[4][3];
+      for (int j = 0; j < 3; ++j) {
+        const V g0 = at(j), g2 = at(6 + j), ends = hn::Mul(half, hn::Add(g0, g2)), middle = hn::Mul(half, at(3 + j));
+        t[0][j] = g0, t[1][j] = hn::Add(ends, middle), t[2][j] = hn::Sub(ends, middle), t[3][j] = g2;
+      }
+      float* panel = to + k / width * channels * width + c * width + k % width;
+      for (int i = 0; i < 4; ++i) {
+        const V ends = hn::Mul(half, hn::Add(t[i][0], t[i][2])), middle = hn::Mul(half, t[i][1]);
+        float* first = panel + 4 * i * step;
+        store(t[i][0], first), store(hn::Add(ends, middle), first + step);
+        store(hn::Sub(ends, middle), first + 2 * step), store(t[i][2], first + 3 * step);
+      }
+    }
+}
+
+// c [16 tile panel 2 * lanes] = a [16 tile channel] times the panels. An element is the sum over channels in order,
+// whatever the number of tiles.
+void multiply_panels(const float* a, int64_t a_step, int64_t tiles, int64_t channels, const float* panels,
+                     int64_t filters, float* c, int64_t c_step) {
+  const int64_t width = 2 * lanes(), padded = (filters + width - 1) / width * width;
+  for (int64_t i = 0; i < 16; ++i)
+    for (int64_t k = 0; k < padded; k += width)
+      multiply_tile(tiles, width, channels, {a + i * a_step, channels, 1}, panels + (i * padded + k) * channels, width,
+                    c + i * c_step + k, padded, false);
+}
+
+int64_t panel_width() {
+  return 2 * lanes();
 }
 
 // Elements r of the gradient of weights [3 3 n], from the sum of `parts` matrices [16 n]: G^T u G.
@@ -204,25 +248,30 @@ HWY_EXPORT(transform_gradient);
 HWY_EXPORT(transform_back);
 HWY_EXPORT(transform_weights);
 HWY_EXPORT(transform_weights_back);
+HWY_EXPORT(transform_panels);
+HWY_EXPORT(multiply_panels);
+HWY_EXPORT(panel_width);
 
 namespace {
 
-constexpr int64_t kMatrices = 16, kFewestChannels = 16;
+constexpr int64_t kMatrices = 16, kFewestChannels = 16, kWidestPanel = 32;
 
 TileGrid grid_over(int64_t rows, int64_t columns) {
   return {(rows + 1) / 2, (columns + 1) / 2};
 }
 
 // The tiles are those of the output of a pass, or of y.
-TileGrid tiles_over(const ConvolutionSizes& s) {
-  return s.pass == ConvolutionPass::input ? grid_over(s.in[0], s.in[1]) : grid_over(s.out[0], s.out[1]);
+// `before`: positions of the first tiles before the image, 0 or 1.
+TileGrid tiles_over(const ConvolutionSizes& s, WinogradStart before) {
+  const auto& sizes = s.pass == ConvolutionPass::input ? s.in : s.out;
+  return grid_over(sizes[0] + before.row, sizes[1] + before.column);
 }
 
 // Tiles transformed together: their matrices should remain in the cache, but products of few rows are slow.
 int64_t tiles_together(const ConvolutionSizes& s) {
   constexpr int64_t kFloats = int64_t{1} << 19, kFewest = 128, kMost = 512;
   const int64_t fit = std::clamp(kFloats / (kMatrices * (s.channels + s.filters)) / 16 * 16, kFewest, kMost);
-  return std::min(fit, s.samples * tiles_over(s).per_image());
+  return std::min(fit, s.samples * tiles_over(s, {1, 1}).per_image());
 }
 
 // Parts of the scratch. The matrices of tiles are per thread, for the weight gradient also those of the weights.
@@ -233,8 +282,11 @@ struct WinogradScratch {
 };
 
 WinogradScratch winograd_parts(const ConvolutionSizes& s, int threads, float* memory) {
-  const int64_t zeros = (std::max(s.channels, s.filters) + 15) / 16 * 16, weights = s.channels * s.filters,
-                x = tiles_together(s) * s.channels, y = tiles_together(s) * s.filters,
+  // Filters in whole panels of any target.
+  const bool forward = s.pass == ConvolutionPass::forward;
+  const int64_t filters = forward ? (s.filters + kWidestPanel - 1) / kWidestPanel * kWidestPanel : s.filters;
+  const int64_t zeros = (std::max(s.channels, s.filters) + 15) / 16 * 16, weights = s.channels * filters,
+                x = tiles_together(s) * s.channels, y = tiles_together(s) * filters,
                 parts = s.pass == ConvolutionPass::weight ? threads : 1, tiles = kMatrices * (x + y);
   return {.zeros = memory,
           .weights = memory + zeros,
@@ -267,13 +319,16 @@ int64_t winograd_scratch(const ConvolutionSizes& sizes, int threads) {
   return winograd_parts(sizes, threads, nullptr).floats;
 }
 
-void winograd(const ConvolutionSizes& s, float* x, float* weights, float* y, float* scratch, base::ThreadTeam& team) {
+void winograd(const ConvolutionSizes& s, float* x, float* weights, float* y, float* scratch, base::ThreadTeam& team,
+              WinogradStart first) {
   const WinogradScratch m = winograd_parts(s, team.size(), scratch);
   std::fill(m.zeros, m.weights, 0.0f);
-  const TileGrid grid = tiles_over(s);
+  const bool forward = s.pass == ConvolutionPass::forward;
+  const WinogradStart before = forward ? WinogradStart{first.row % 2, first.column % 2} : WinogradStart{};
+  const TileGrid grid = tiles_over(s, before);
   const int64_t tiles = s.samples * grid.per_image(), block = tiles_together(s), both = s.channels * s.filters;
   constexpr int64_t kTileGrain = 16;  // tiles, and elements of weights
-  const TiledImage images = {x, s.in[0], s.in[1], s.channels, s.low[0], s.low[1], m.zeros};
+  const TiledImage images = {x, s.in[0], s.in[1], s.channels, s.low[0] + before.row, s.low[1] + before.column, m.zeros};
   if (s.pass == ConvolutionPass::weight) {
     const TiledImage gradient = {y, s.out[0], s.out[1], s.filters, 0, 0, m.zeros};
     int parts = 0;  // of threads with tiles, which come first
@@ -311,33 +366,46 @@ void winograd(const ConvolutionSizes& s, float* x, float* weights, float* y, flo
     });
     return;
   }
+  if (forward) {
+    const TiledImage result = {y, s.out[0], s.out[1], s.filters, before.row, before.column, m.zeros};
+    const int64_t width = HWY_DYNAMIC_DISPATCH(panel_width)(), padded = (s.filters + width - 1) / width * width;
+    team.for_shares(s.channels, 1, [&](base::Range r, int) {
+      HWY_DYNAMIC_DISPATCH(transform_panels)(weights, s.channels, s.filters, r, m.weights);
+    });
+    team.for_shares(tiles, kTileGrain, [&](base::Range mine, int thread) {
+      float *left = m.tiles + thread * m.tiles_step, *made = left + kMatrices * m.x_step;
+      for_blocks(mine, block, [&](base::Range r) {
+        HWY_DYNAMIC_DISPATCH(transform_tiles)(images, grid, r, left, m.x_step);
+        HWY_DYNAMIC_DISPATCH(multiply_panels)
+        (left, m.x_step, r.size(), s.channels, m.weights, s.filters, made, m.y_step);
+        HWY_DYNAMIC_DISPATCH(transform_back)(result, grid, r, made, m.y_step, padded);
+      });
+    });
+    return;
+  }
   // The gradient of x is a convolution of that of y with the reversed window.
-  const bool forward = s.pass == ConvolutionPass::forward;
-  const TiledImage result = {y, s.out[0], s.out[1], s.filters, 0, 0, m.zeros},
-                   dy = {y, s.out[0], s.out[1], s.filters, 2 - s.low[0], 2 - s.low[1], m.zeros},
+  const TiledImage dy = {y, s.out[0], s.out[1], s.filters, 2 - s.low[0], 2 - s.low[1], m.zeros},
                    dx = {x, s.in[0], s.in[1], s.channels, 0, 0, m.zeros};
-  const TiledImage &from = forward ? images : dy, &to = forward ? result : dx;
-  const int64_t from_step = forward ? m.x_step : m.y_step, to_step = forward ? m.y_step : m.x_step;
   team.for_shares(both, kTileGrain, [&](base::Range r, int) {
-    HWY_DYNAMIC_DISPATCH(transform_weights)(weights, both, r, !forward, m.weights);
+    HWY_DYNAMIC_DISPATCH(transform_weights)(weights, both, r, m.weights);
   });
   team.for_shares(tiles, kTileGrain, [&](base::Range mine, int thread) {
-    float *before = m.tiles + thread * m.tiles_step, *after = before + kMatrices * from_step;
+    float *left = m.tiles + thread * m.tiles_step, *made = left + kMatrices * m.y_step;
     for_blocks(mine, block, [&](base::Range r) {
-      HWY_DYNAMIC_DISPATCH(transform_tiles)(from, grid, r, before, from_step);
+      HWY_DYNAMIC_DISPATCH(transform_tiles)(dy, grid, r, left, m.y_step);
       for (int64_t i = 0; i < kMatrices; ++i)
         multiply({.m = r.size(),
-                  .n = to.channels,
-                  .k = from.channels,
-                  .a = before + i * from_step,
-                  .a_row = from.channels,
+                  .n = s.channels,
+                  .k = s.filters,
+                  .a = left + i * m.y_step,
+                  .a_row = s.filters,
                   .a_column = 1,
                   .b = m.weights + i * both,
-                  .b_row = forward ? s.filters : 1,
-                  .b_column = forward ? 1 : s.filters,
-                  .c = after + i * to_step,
-                  .c_row = to.channels});
-      HWY_DYNAMIC_DISPATCH(transform_back)(to, grid, r, after, to_step);
+                  .b_row = 1,
+                  .b_column = s.filters,
+                  .c = made + i * m.x_step,
+                  .c_row = s.channels});
+      HWY_DYNAMIC_DISPATCH(transform_back)(dx, grid, r, made, m.x_step, s.channels);
     });
   });
 }
