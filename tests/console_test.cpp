@@ -356,8 +356,8 @@ TEST_F(Console, SearchAndScalingAreVerbs) {
     EXPECT_NE(before.err.find(note), std::string::npos) << before.err;
     EXPECT_EQ(now.err.find("note:"), std::string::npos) << now.err;
   };
-  same("scaling run.toml --devices 1,2", "plan run.toml --devices 1,2", "kintsugi scaling does the same");
-  same("search run.toml --devices 2", "plan run.toml --search --devices 2", "kintsugi search does the same");
+  same("scaling run.toml --devices 1,2", "plan run.toml --devices 1,2", "use kintsugi scaling");
+  same("search run.toml --devices 2", "plan run.toml --search --devices 2", "use kintsugi search");
   EXPECT_EQ(kintsugi("search run.toml").code, 1);
   EXPECT_EQ(kintsugi("scaling run.toml" + cluster).code, 1);
 }

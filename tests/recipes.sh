@@ -60,7 +60,8 @@ awk 'BEGIN { split("Physics,Mathematics,Computer Science", disciplines, ",") }
     printf "{\"discipline\": \"%s\", \"text\": \"We have to show that the sentences of a paper go with one another.%s\"}\n",
       disciplines[NR / 40 % 3 + 1], text
     text = ""
-  }' text.txt | head -n 60 > papers.jsonl
+    if (++papers == 60) exit
+  }' text.txt > papers.jsonl
 began=$SECONDS
 if ! PATH=$work/bin:$PATH "$root/examples/forge_science.sh" papers.jsonl forge --short > forge.log 2>&1 ||
   ! grep -q '"validation_loss.mathematics"' forge/run/metrics.jsonl || [[ ! -s forge/report.html ]]; then
