@@ -165,7 +165,7 @@ TEST(Read, UnknownKeys) {
   EXPECT_EQ(
       error_in("[checkpoint]\nfrequency_of_them = 2\n"),
       "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, every_minutes, keep, "
-      "local");
+      "local, neighbour, drain_megabytes");
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
             "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "
