@@ -49,6 +49,7 @@ OpRow balance_loss() {
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             const ValueId logits = op.in("logits");
             const std::vector<ValueId> ins = {logits, op.in("counts"), dy[0], op.in("load"), op.in("labels")};
+            // Counts and a load are constants, as published.
             return {g.make("balance_loss_grad", ins, {g.type(logits)}, op.attributes)[0], kNone, kNone, kNone};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 6.0 * elements(ins); },

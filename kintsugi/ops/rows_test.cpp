@@ -141,7 +141,8 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     const std::vector<ValueId> dins = row.grad(g, op, douts);
     ASSERT_EQ(dins.size(), ins.size()) << c.kind;
     for (size_t i = 0; i < ins.size(); ++i) {
-      // Targets and their weights are inputs; whatever depends on x is part of its gradient.
+      // Targets and their weights are inputs, a load is of the step before; whatever depends on x is part of its
+      // gradient.
       const std::string_view name = c.row().ins[i].name;
       const bool weighted = c.kind == "class_loss" || c.kind == "weighted_scores" || c.kind == "policy_loss";
       const bool given = name == "targets" || name == "statistics" || name == "reference" || name == "sampled" ||
