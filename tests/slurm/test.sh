@@ -68,23 +68,30 @@ steps=$(sed 's/.*"seconds":\([0-9.e-]*\).*/\1/' runs/pace/metrics.jsonl |
   awk '{ s += $1 } END { n = int(30 * NR / s); print n < 60 ? 60 : n }')
 sed -i "s/^steps = .*/steps = $steps/" run.toml
 
-"$kintsugi" train run.toml --set train.folder=runs/whole >log 2>&1 || fail "the undisturbed run"
-
-# Slurm looks at limits every 30 s from its start on. The job is to run for some 17 s when it does.
-while (((($(date +%s) - started) % 30) != 12)); do sleep 0.2; done
-"$kintsugi" job run.toml --site slurm --nodes 4 --time 1 --save-seconds 50 --submit >log 2>&1 || fail "submit"
-job=$(sed -n 's/^Submitted batch job //p' log)
-[[ -n $job ]] || fail "no job was submitted"
 extended=
-for ((i = 0; i < 2500; ++i)); do
-  [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] && break
-  # Once it has gone through its limit it may take as long as it likes: other tests run beside this one.
-  if [[ -z $extended ]] && grep -qs '"outcome":"stopped"' runs/limit/attempts.jsonl; then
-    scontrol update JobId="$job" TimeLimit=10 2>/dev/null && extended=1
-  fi
-  sleep 0.2
+for ((attempt = 1; attempt <= 3; ++attempt)); do
+  "$kintsugi" train run.toml --set train.folder=runs/whole >log 2>&1 || fail "the undisturbed run"
+
+  # Slurm looks at limits every 30 s from its start on. The job is to run for some 17 s when it does.
+  while (((($(date +%s) - started) % 30) != 12)); do sleep 0.2; done
+  "$kintsugi" job run.toml --site slurm --nodes 4 --time 1 --save-seconds 50 --submit >log 2>&1 || fail "submit"
+  job=$(sed -n 's/^Submitted batch job //p' log)
+  [[ -n $job ]] || fail "no job was submitted"
+  for ((i = 0; i < 2500; ++i)); do
+    [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] && break
+    # Once it has gone through its limit it may take as long as it likes: other tests run beside this one.
+    if [[ -z $extended ]] && grep -qs '"outcome":"stopped"' runs/limit/attempts.jsonl; then
+      scontrol update JobId="$job" TimeLimit=10 2>/dev/null && extended=1
+    fi
+    sleep 0.2
+  done
+  [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] || fail "the job has not ended after 500 s"
+  # The ranks had shared the machine with others when their pace was measured, and ended before the limit.
+  grep -q '"outcome":"stopped"' runs/limit/attempts.jsonl && break
+  rm -rf runs/whole runs/limit
+  steps=$((5 * steps))
+  sed -i "s/^steps = .*/steps = $steps/" run.toml
 done
-[[ -z $(squeue -h -j "$job" 2>/dev/null) ]] || fail "the job has not ended after 500 s"
 restarts=$(scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p')
 ((restarts >= 1)) || fail "the job was not requeued"
 grep -q '"outcome":"stopped"' runs/limit/attempts.jsonl || fail "no attempt was stopped: $(cat runs/limit/attempts.jsonl)"
