@@ -34,32 +34,37 @@ HWY_INLINE const T* at(const std::byte* x) {
 
 }  // namespace
 
-// Sums a block of rows as differences from its first, so that squares do not cancel.
+// In fp64, so that the sums of any split of the rows give the same rounded factors.
 void sum_channels_part(tensor::DType dtype, const std::byte* x_bytes, int64_t channels, base::Range rows,
                        double* sums) {
   std::fill_n(sums, 2 * channels, 0.0);
   for_type(dtype, [&]<typename T>(T) {
     const T* x = at<T>(x_bytes);
-    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock) {
-      const int64_t end = std::min(rows.end, begin + kBlock);
+    for (int64_t begin = rows.begin; begin < rows.end; begin += kBlock)
       for (int64_t c = 0; c < channels; c += lanes()) {
         const int64_t n = std::min(lanes(), channels - c);
-        const V first = load_some(x + begin * channels + c, n);
-        V sum = zero(), squares = zero();
-        for (int64_t r = begin + 1; r < end; ++r) {
-          const V v = hn::Sub(load_some(x + r * channels + c, n), first);
-          sum = hn::Add(sum, v), squares = hn::MulAdd(v, v, squares);
+        double sum[kMaxLanes] = {}, squares[kMaxLanes] = {};
+#if HWY_TARGET == HWY_SCALAR
+        for (int64_t r = begin; r < std::min(rows.end, begin + kBlock); ++r) {
+          const auto v = static_cast<double>(static_cast<float>(x[r * channels + c]));
+          sum[0] += v, squares[0] += v * v;
         }
-        HWY_ALIGN float from[kMaxLanes], total[kMaxLanes], square[kMaxLanes];
-        hn::Store(first, D(), from), hn::Store(sum, D(), total), hn::Store(squares, D(), square);
-        const auto count = static_cast<double>(end - begin);
-        for (int64_t i = 0; i < n; ++i) {
-          const auto f = static_cast<double>(from[i]), s = static_cast<double>(total[i]);
-          sums[c + i] += s + count * f;
-          sums[channels + c + i] += static_cast<double>(square[i]) + f * (2.0 * s + count * f);
+#else
+        const hn::RepartitionToWide<D> wide;
+        const hn::Half<D> half;
+        auto sum0 = hn::Zero(wide), sum1 = sum0, squares0 = sum0, squares1 = sum0;
+        for (int64_t r = begin; r < std::min(rows.end, begin + kBlock); ++r) {
+          const V v = load_some(x + r * channels + c, n);
+          const auto v0 = hn::PromoteTo(wide, hn::LowerHalf(half, v)), v1 = hn::PromoteTo(wide, hn::UpperHalf(half, v));
+          sum0 = hn::Add(sum0, v0), sum1 = hn::Add(sum1, v1);
+          squares0 = hn::MulAdd(v0, v0, squares0), squares1 = hn::MulAdd(v1, v1, squares1);
         }
+        const size_t some = hn::Lanes(wide);
+        hn::StoreU(sum0, wide, sum), hn::StoreU(sum1, wide, sum + some);
+        hn::StoreU(squares0, wide, squares), hn::StoreU(squares1, wide, squares + some);
+#endif
+        for (int64_t i = 0; i < n; ++i) sums[c + i] += sum[i], sums[channels + c + i] += squares[i];
       }
-    }
   });
 }
 
