@@ -159,9 +159,10 @@ models::Graphs graphs_of(const GenerateOptions& o, const evaluate::CheckpointMod
     longest = std::max(longest, prompt.ids.size());
   }
   const int64_t needed = static_cast<int64_t>(longest) + o.length;
-  const int64_t cache = std::min(most, (needed + kStep - 1) / kStep * kStep);
-  if (uses_slots(prompts))
-    return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, cache);
+  int64_t cache = std::min(most, (needed + kStep - 1) / kStep * kStep);
+  // A larger cache selects the long factors of longrope.
+  if (const int64_t original = s.model.rope_original_context; needed <= original) cache = std::min(cache, original);
+  if (uses_slots(prompts)) return models::build_serving(s, std::min(std::ssize(prompts), kMostSlots), kRows, cache);
   const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
   return models::build_generation(s, std::ssize(prompts), bucket, cache);
 }
@@ -263,8 +264,8 @@ void generate_by_ensemble(const GenerateOptions& o, const config::Parallel& layo
                                        tensor::DType::f32};
       const int32_t id = evaluate::sample_next(logits, sample, ids, prompts[text].ids.size(), text);
       if (id == evaluate::kNotFinite)
-        throw base::UserError("generate", "the logits after {} tokens of a text are NaN or infinity in one of the models",
-                              ids.size());
+        throw base::UserError(
+            "generate", "the logits after {} tokens of a text are NaN or infinity in one of the models", ids.size());
       ids.push_back(id);
       if (!written.add(text, id)) break;
       mixed = ensemble.feed(id);

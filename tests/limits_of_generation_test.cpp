@@ -55,6 +55,20 @@ TEST_F(LimitsOfGeneration, CachesAreAsLongAsTheTexts) {
       << wrong.err;
 }
 
+// A text that fits into the original context is made with the short factors, however long the caches could be.
+TEST_F(LimitsOfGeneration, CachesDoNotSelectTheFactorsOfLongerTexts) {
+  train(
+      "context = 64\nrope_scaling = \"longrope\"\nrope_original_context = 16\nrope_factor = 4.0\n"
+      "rope_short_factors = [1.0, 1.0, 1.0, 1.0]\nrope_long_factors = [30.0, 30.0, 30.0, 30.0]\n",
+      "learning_rate = 0.05\nwarmup_steps = 0\n", 30);
+  for (const std::string seed : {"1", "2"}) {
+    const std::string how = "generate run --prompt some --length 12 --temperature 1.5 --seed " + seed;
+    const Ended made = run(how);
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(run(how + " --context 16").out, made.out);
+  }
+}
+
 // Weights outside the range of fp16.
 TEST_F(LimitsOfGeneration, NumbersThatAreNoneEndIt) {
   train("", "learning_rate = 1e5\nwarmup_steps = 0\nclip = 0\n", 1);
