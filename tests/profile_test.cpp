@@ -101,8 +101,9 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
                    "parallel.data=2 parallel.transport=threads train.micro_batch=1");
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(complaint(ended.err), "");
-  EXPECT_TRUE(matches(ended.out.substr(0, ended.out.find("\n4 ranks")),
-                      "2 steps after 1 to warm up, fp[0-9]+, random samples:\n  [0-9.]+ m?s a step, [0-9.]+ k?tokens/s"))
+  EXPECT_TRUE(
+      matches(ended.out.substr(0, ended.out.find("\n4 ranks")),
+              "2 steps after 1 to warm up, fp[0-9]+, random samples:\n  [0-9.]+ m?s a step, [0-9.]+ k?tokens/s"))
       << ended.out;
   const std::string narrow = replaced(ended.out, " +", " ");  // how wide a column is depends on the numbers in it
   for (const char* text :

@@ -126,8 +126,7 @@ TEST(Recompute, WithNothingToRepeatTheGraphStays) {
 TEST(Recompute, EveryNthLayer) {
   const Layers four(4);
   const auto every = [&](int64_t n) { return names(recompute(four.micro, {Recompute::What::full, n}, 4)); };
-  EXPECT_EQ(names(four.micro),
-            "-1: y, 0: relu dropout add, 1: relu dropout add, 2: relu dropout add, 3: relu dropout");
+  EXPECT_EQ(names(four.micro), "-1: y, 0: relu dropout add, 1: relu dropout add, 2: relu dropout add, 3: relu dropout");
   EXPECT_EQ(every(1), "-1: y, 0: add, 1: add, 2: add");
   EXPECT_EQ(every(2), "-1: y, 0: add, 1: relu dropout add, 2: add, 3: relu dropout");
   EXPECT_EQ(every(3), "-1: y, 0: add, 1: relu dropout add, 2: relu dropout add");
