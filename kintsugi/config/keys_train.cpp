@@ -140,7 +140,7 @@ std::vector<Key> train_keys() {
                                  "the batch size that learning_rate was tuned for; required if scaled",
                                  "reference_batch base_batch_size"}),
       train<&Train::batch_warmup>({"batch_warmup", Texts{"a list of samples and steps, as \"64 1000\""}, fixed, "",
-                                   "smaller batches at the beginning: so many samples in each of so many steps",
+                                   "smaller batches in the first steps: samples per step, and the number of such steps",
                                    "rampup_batch_size batch_size_warmup"}),
       train<&Train::betas>(
           {"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments", "beta beta1 beta2 adam_betas"}),

@@ -30,7 +30,7 @@ struct Case {
   Attributes attributes;
   std::vector<Type> outs;
   double flops;
-  std::vector<std::string_view> without = {};  // operands that are absent, beside those at the end
+  std::vector<std::string_view> without = {};  // operands that are absent, in addition to those at the end
 
   const OpRow& row() const { return operations().find(kind); }
   tensor::Absent absent() const {
