@@ -34,9 +34,9 @@ using base::Json;
 
 constexpr std::string_view kFormat = "kintsugi checkpoint";
 constexpr std::array<std::string_view, 3> kKinds = {"weight", "optimizer", "statistic"};
-constexpr std::array<tensor::DType, 8> kDTypes = {tensor::DType::f64, tensor::DType::f32, tensor::DType::bf16,
+constexpr std::array<tensor::DType, 9> kDTypes = {tensor::DType::f64, tensor::DType::f32, tensor::DType::bf16,
                                                   tensor::DType::f16, tensor::DType::i64, tensor::DType::i32,
-                                                  tensor::DType::u16, tensor::DType::u8};
+                                                  tensor::DType::u16, tensor::DType::u8,  tensor::DType::i8};
 
 bool is_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
@@ -103,7 +103,7 @@ StoredTensor parse_tensor(const Json& value, const Index& index) {
   const Json dtype = value.at("dtype");
   const auto known =
       std::find_if(kDTypes.begin(), kDTypes.end(), [&](tensor::DType d) { return tensor::name_of(d) == dtype.text(); });
-  if (known == kDTypes.end()) dtype.refuse("one of fp64, fp32, bf16, fp16, int64, int32, uint16, uint8");
+  if (known == kDTypes.end()) dtype.refuse("one of fp64, fp32, bf16, fp16, int64, int32, uint16, uint8, int8");
   stored.type.dtype = *known;
   const Json kind = value.at("kind");
   const auto kind_at = std::find(kKinds.begin(), kKinds.end(), kind.text());

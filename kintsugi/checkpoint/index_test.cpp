@@ -68,7 +68,8 @@ TEST(Index, Errors) {
   EXPECT_EQ(
       error_with("\"bf16\"", "\"bf17\""),
       at(3) +
-          "\"tensors.w.dtype\" is \"bf17\"; it should be one of fp64, fp32, bf16, fp16, int64, int32, uint16, uint8");
+          "\"tensors.w.dtype\" is \"bf17\"; it should be one of fp64, fp32, bf16, fp16, int64, int32, uint16, uint8, "
+          "int8");
   EXPECT_EQ(error_with("\"optimizer\"", "\"other\""),
             at(3) + "\"tensors.w.kind\" is \"other\"; it should be one of weight, optimizer, statistic");
   EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2,7]"),

@@ -91,8 +91,8 @@ void CheckedCommunicator::check_size(Kind kind, std::string_view buffer, size_t 
 }
 
 void CheckedCommunicator::check_elements(Kind kind, size_t bytes, tensor::DType dtype) const {
-  base::require(dtype != tensor::DType::u8 && dtype != tensor::DType::u16, "comm", "{} of {}", name_of(kind),
-                tensor::name_of(dtype));
+  base::require(dtype != tensor::DType::u8 && dtype != tensor::DType::i8 && dtype != tensor::DType::u16, "comm",
+                "{} of {}", name_of(kind), tensor::name_of(dtype));
   base::require(bytes % tensor::size_of(dtype) == 0, "comm", "{} of {} bytes, which are no whole number of {}",
                 name_of(kind), bytes, tensor::name_of(dtype));
 }

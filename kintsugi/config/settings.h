@@ -201,7 +201,7 @@ struct Lora {
   double alpha = 0.0;                 // 2 rank
   double dropout = 0.0;               // of the adapters' input
   std::vector<std::string> targets;   // patterns of names of linear layers; empty: all in the blocks
-  std::string frozen_dtype = "same";  // storage of the frozen matrices of the blocks: same (as train.dtype) | bf16
+  std::string frozen_dtype = "same";  // of the blocks' frozen matrices: same (as train.dtype) | bf16 | int8
 
   bool operator==(const Lora&) const = default;
 };

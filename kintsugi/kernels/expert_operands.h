@@ -69,8 +69,8 @@ struct WeighIn {
   static constexpr OperandList kNames = {"y", "slots", "x"};
 };
 struct GroupedIn {
-  enum : size_t { kA, kB, kCounts };
-  static constexpr OperandList kNames = {"a", "b", "counts"};
+  enum : size_t { kA, kB, kCounts, kScale };
+  static constexpr OperandList kNames = {"a", "b", "counts", tensor::optional("scale")};
 };
 struct GroupedOut {
   enum : size_t { kY };

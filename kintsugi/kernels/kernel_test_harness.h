@@ -81,6 +81,8 @@ class Tensor {
         return at<uint16_t>(i);
       case DType::u8:
         return at<uint8_t>(i);
+      case DType::i8:
+        return at<int8_t>(i);
       default:
         tensor::dispatch(type_.dtype, [&]<typename T>(T) {
           value = static_cast<double>(static_cast<tensor::arithmetic_t<T>>(at<T>(i)));
@@ -101,6 +103,9 @@ class Tensor {
         break;
       case DType::u8:
         put(i, static_cast<uint8_t>(value));
+        break;
+      case DType::i8:
+        put(i, static_cast<int8_t>(value));
         break;
       default:
         tensor::dispatch(type_.dtype,

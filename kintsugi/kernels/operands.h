@@ -12,9 +12,9 @@ namespace kintsugi::kernels {
 using tensor::OperandList;
 
 struct ContractIn {
-  enum : size_t { kA, kB, kBias, kX, kAdded };
-  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias"), tensor::optional("x"),
-                                         tensor::optional("added")};
+  enum : size_t { kA, kB, kBias, kX, kAdded, kScale };
+  static constexpr OperandList kNames = {
+      "a", "b", tensor::optional("bias"), tensor::optional("x"), tensor::optional("added"), tensor::optional("scale")};
 };
 struct ContractOut {
   enum : size_t { kY, kX };

@@ -1,5 +1,6 @@
 // Matmuls of all experts of a rank, for filled slots only. One of a and b has the dim slot, or both.
-// a: [batch expert slot ...], b: [expert ...] or [batch expert slot ...], counts: [batch expert]
+// a: [batch expert slot ...], b: [expert ...] or [batch expert slot ...], counts: [batch expert]. An operand b
+// [expert in out] in int8 codes is b times `scale` [expert out].
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -7,25 +8,28 @@ namespace kintsugi::ops {
 namespace {
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
-  const ValueId a = op.in("a"), b = op.in("b"), counts = op.in("counts");
-  const auto product = [&](ValueId left, ValueId right, ValueId like) {
+  const ValueId a = op.in("a"), b = op.in("b"), counts = op.in("counts"), scale = op.in("scale");
+  const auto product = [&](ValueId left, ValueId right, ValueId like, ValueId of_right) {
     Attributes attributes = op.attributes;
     attributes.set("dims", tensor::names(g.shape(like)));
     attributes.set("dtype", std::string(tensor::name_of(g.gradient_type(like).dtype)));
-    return g.op("grouped", {left, right, counts}, attributes);
+    return g.op("grouped", {left, right, counts, of_right}, attributes);
   };
-  const ValueId da = product(dy[0], b, a);
-  return {da, product(a, dy[0], b), kNone};
+  const ValueId da = product(dy[0], b, a, scale);
+  if (scale != kNone) return {da, kNone, kNone, kNone};  // codes have no gradient
+  return {da, product(a, dy[0], b, kNone), kNone, kNone};
 }
 
 }  // namespace
 
 OpRow grouped() {
   return {.kind = "grouped",
-          .ins = {"a", "b", "counts"},
+          .ins = {"a", "b", "counts", optional("scale")},
           .outs = {"y"},
           .infer = [](Types ins, const Attributes& attributes) -> OutTypes {
             const Shape &a = ins["a"].shape, &b = ins["b"].shape;
+            base::require((ins["b"].dtype == tensor::DType::i8) == ins.has("scale"), "grouped",
+                          "int8 codes need scales");
             std::vector<tensor::Dim> dims;
             for (const std::string& name : tensor::words(attributes.text("dims")))
               dims.push_back({name, a.has(name) ? a.size(name) : b.size(name)});

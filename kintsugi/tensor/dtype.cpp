@@ -16,14 +16,15 @@ struct Row {
   int64_t bytes;
 };
 
-constexpr std::array<Row, 8> kRows = {{{DType::f64, "fp64", 8},
+constexpr std::array<Row, 9> kRows = {{{DType::f64, "fp64", 8},
                                        {DType::f32, "fp32", 4},
                                        {DType::bf16, "bf16", 2},
                                        {DType::f16, "fp16", 2},
                                        {DType::i64, "int64", 8},
                                        {DType::i32, "int32", 4},
                                        {DType::u16, "uint16", 2},
-                                       {DType::u8, "uint8", 1}}};
+                                       {DType::u8, "uint8", 1},
+                                       {DType::i8, "int8", 1}}};
 
 const Row& row(DType dtype) {
   return kRows[static_cast<size_t>(dtype)];
@@ -42,7 +43,8 @@ DType dtype_from(std::string_view name) {
   for (const Row& r : kRows)
     if (r.name == name) return r.dtype;
   throw base::UserError(
-      "dtype", "\"{}\" is not a data type; known types: fp64, fp32, bf16, fp16, int64, int32, uint16, uint8", name);
+      "dtype", "\"{}\" is not a data type; known types: fp64, fp32, bf16, fp16, int64, int32, uint16, uint8, int8",
+      name);
 }
 
 bool is_floating(DType dtype) {

@@ -7,7 +7,7 @@
 
 namespace kintsugi::tensor {
 
-enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8 };
+enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8, i8 };
 
 int64_t size_of(DType dtype);             // in bytes
 std::string_view name_of(DType dtype);    // "fp32", "bf16", "int32", ...

@@ -11,7 +11,8 @@
 namespace kintsugi::tensor::dtype_test {
 
 TEST(DType, NamesRoundTrip) {
-  for (DType d : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u16, DType::u8})
+  for (DType d :
+       {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u16, DType::u8, DType::i8})
     EXPECT_EQ(dtype_from(name_of(d)), d);
   EXPECT_THROW(dtype_from("float"), base::UserError);
 }

@@ -47,6 +47,11 @@ Wide take_wide(const Operands& o, const ContractLayout& layout, int threads, Scr
   return wide;
 }
 
+// The scales of an operand b in codes; no view if b has none.
+View scale_of(const KernelCall& call) {
+  return call.ins.size() > ContractIn::kScale ? call.ins[ContractIn::kScale] : View();
+}
+
 Wide widen_operands(const KernelCall& call, const ContractLayout& layout) {
   Scratch scratch(call.workspace);
   Wide wide = take_wide({Types(call.ins), Types(call.outs), call.attributes}, layout, call.team.size(), scratch);
@@ -57,6 +62,15 @@ Wide widen_operands(const KernelCall& call, const ContractLayout& layout) {
       continue;
     }
     float* to = const_cast<float*>(wide.ins[i]);
+    if (in.dtype() == DType::i8) {
+      const View scale = scale_of(call);
+      const int64_t columns = scale.elements(), rows = columns == 0 ? 0 : in.elements() / columns;
+      call.team.for_shares(rows, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, columns)), [&](base::Range r, int) {
+        widen_codes(reinterpret_cast<const int8_t*>(in.data) + r.begin * columns,
+                    reinterpret_cast<const float*>(scale.data), r.size(), columns, to + r.begin * columns);
+      });
+      continue;
+    }
     call.team.for_shares(in.elements(), 4096, [&](base::Range r, int) {
       widen(in.dtype(), in.data + r.begin * tensor::size_of(in.dtype()), to + r.begin, r.size());
     });
@@ -162,11 +176,20 @@ void multiply_wide(const ContractLayout& layout, const Wide& wide, bool add, con
   });
 }
 
+// Whether fp32 scales multiply each row of int8 codes: their dims are the last of the codes'.
+bool scales_rows(const tensor::Type& codes, const tensor::Type& scale) {
+  const std::span<const tensor::Dim> all = codes.shape.dims(), last = scale.shape.dims();
+  return codes.dtype == DType::i8 && scale.dtype == DType::f32 && last.size() <= all.size() &&
+         std::ranges::equal(all.last(last.size()), last);
+}
+
 }  // namespace
 
 bool contract_takes(const Operands& o) {
+  const bool has_scale = o.ins.has(ContractIn::kScale);
+  if (has_scale && !scales_rows(o.ins[ContractIn::kB], o.ins[ContractIn::kScale])) return false;
   for (size_t i = 0; i < o.ins.size(); ++i)
-    if (o.ins.has(i) && !is_fast(o.ins[i].dtype)) return false;
+    if (o.ins.has(i) && !(has_scale && i == ContractIn::kB) && !is_fast(o.ins[i].dtype)) return false;
   return is_fast(o.outs[0].dtype) && contract_layout(o).has_value();
 }
 

@@ -37,6 +37,19 @@ void narrow_any(tensor::DType dtype, const float* in, std::byte* out, int64_t n,
   for_type(dtype, [&]<typename T>(T) { narrow_as<T>(in, out, n, add); });
 }
 
+HWY_INLINE V load_codes(const int8_t* p) {
+  const hn::Rebind<int8_t, D> d8;
+  return hn::ConvertTo(D(), hn::PromoteTo(DI(), hn::LoadU(d8, p)));
+}
+
+void widen_codes_any(const int8_t* codes, const float* scale, int64_t rows, int64_t columns, float* out) {
+  const int64_t whole = columns / lanes() * lanes();
+  for (int64_t row = 0; row < rows; ++row, codes += columns, out += columns) {
+    for (int64_t i = 0; i < whole; i += lanes()) store(hn::Mul(load_codes(codes + i), load(scale + i)), out + i);
+    for (int64_t i = whole; i < columns; ++i) out[i] = static_cast<float>(codes[i]) * scale[i];
+  }
+}
+
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -45,9 +58,13 @@ namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(widen_any);
 HWY_EXPORT(narrow_any);
+HWY_EXPORT(widen_codes_any);
 
 void widen(tensor::DType dtype, const std::byte* in, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(widen_any)(dtype, in, out, n);
+}
+void widen_codes(const int8_t* codes, const float* scale, int64_t rows, int64_t columns, float* out) {
+  HWY_DYNAMIC_DISPATCH(widen_codes_any)(codes, scale, rows, columns, out);
 }
 void narrow(tensor::DType dtype, const float* in, std::byte* out, int64_t n, bool add) {
   HWY_DYNAMIC_DISPATCH(narrow_any)(dtype, in, out, n, add);

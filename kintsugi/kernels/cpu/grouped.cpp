@@ -170,7 +170,15 @@ void multiply_rows(const KernelCall& call, const Sizes& s) {
     p.a_row = s.depth, p.a_column = 1;
     p.b = reinterpret_cast<const float*>(weight.data) + expert * matrix;
     if (s.wide_weight) {
-      widen(weight.dtype(), weight.data + expert * matrix * tensor::size_of(weight.dtype()), mine.weight, matrix);
+      const int64_t at = expert * matrix, columns = weight.shape()[2].size;
+      if (weight.dtype() == DType::i8) {
+        const View& scale = call.ins[GroupedIn::kScale];
+        widen_codes(reinterpret_cast<const int8_t*>(weight.data) + at,
+                    reinterpret_cast<const float*>(scale.data) + expert * columns, weight.shape()[1].size, columns,
+                    mine.weight);
+      } else {
+        widen(weight.dtype(), weight.data + at * tensor::size_of(weight.dtype()), mine.weight, matrix);
+      }
       p.b = mine.weight;
     }
     p.b_row = transposed ? 1 : s.columns, p.b_column = transposed ? s.depth : 1;
@@ -215,11 +223,18 @@ void multiply_weights(const KernelCall& call, const Sizes& s) {
   });
 }
 
+// codes [expert rows columns], scale [expert columns]
+bool scales_experts(const tensor::Type& codes, const tensor::Type& scale) {
+  return codes.dtype == DType::i8 && scale.dtype == DType::f32 && is_weight(codes.shape) &&
+         scale.shape == Shape{codes.shape[0], codes.shape[2]};
+}
+
 }  // namespace
 
 bool grouped_takes(const Operands& o) {
   const tensor::Type &a = o.ins[GroupedIn::kA], &b = o.ins[GroupedIn::kB], &y = o.outs[0];
-  if (!is_fast(a.dtype) || !is_fast(b.dtype) || !is_fast(y.dtype) || !has_rows(a.shape)) return false;
+  const bool has_codes = o.ins.has(GroupedIn::kScale) && scales_experts(b, o.ins[GroupedIn::kScale]);
+  if (!is_fast(a.dtype) || !(has_codes || is_fast(b.dtype)) || !is_fast(y.dtype) || !has_rows(a.shape)) return false;
   if (is_weight(y.shape))
     return has_rows(b.shape) && y.shape[1].name == a.shape[3].name && y.shape[2].name == b.shape[3].name;
   const std::string &depth = a.shape[3].name, &columns = y.shape.dims().back().name;

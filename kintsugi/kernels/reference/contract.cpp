@@ -27,7 +27,9 @@ void store_activated(const KernelCall& call, const std::string& operation, const
 void contract(const KernelCall& call) {
   const View &a_view = call.ins[ContractIn::kA], &bias_view = call.ins[ContractIn::kBias];
   const Shape& kept = call.outs[0].shape();
-  const auto [b_shape, b] = load_columns(call, call.ins[ContractIn::kB], kept);
+  auto [b_shape, b] = load_columns(call, call.ins[ContractIn::kB], kept);
+  if (call.ins.size() > ContractIn::kScale && call.ins[ContractIn::kScale].data)
+    b = load_scaled(call.ins[ContractIn::kB], call.ins[ContractIn::kScale]);
   std::vector<tensor::Dim> lacking;
   for (const tensor::Dim& dim : a_view.shape()) {
     if (!kept.has(dim.name)) lacking.push_back(dim);

@@ -18,7 +18,8 @@ void grouped(const KernelCall& call) {
                                                       : tensor::Dim{"slot", b_view.shape().size("slot")};
   const std::vector<int64_t> place_of = global_of_local(call.index("slot"));
 
-  const std::vector<double> a = load(a_view), b = load(b_view);
+  const bool has_scale = call.ins.size() > GroupedIn::kScale;
+  const std::vector<double> a = load(a_view), b = load_scaled(b_view, has_scale ? call.ins[GroupedIn::kScale] : View());
   const std::vector<int64_t> counts = load_integers(counts_view);
   const auto both = [&](const Shape& of) {
     const std::vector<int64_t> first = offsets(kept, of), then = offsets(summed, of);

@@ -40,6 +40,10 @@ double widened(T x) {
 std::vector<double> load(const View& x) {
   std::vector<double> values;
   values.reserve(static_cast<size_t>(x.elements()));
+  if (x.dtype() == tensor::DType::i8) {
+    const std::span<const int8_t> codes = x.as<int8_t>();
+    return {codes.begin(), codes.end()};
+  }
   tensor::dispatch(x.dtype(), [&]<typename T>(T) {
     for (T element : x.as<T>()) values.push_back(widened(element));
   });
@@ -55,6 +59,15 @@ std::vector<int64_t> load_integers(const View& x) {
 double load_scalar(const View& x) {
   base::require(x.elements() == 1, "kernel", "{} is no scalar", to_string(x.shape()));
   return load(x)[0];
+}
+
+std::vector<double> load_scaled(const View& x, const View& scale) {
+  std::vector<double> values = load(x);
+  if (!scale.data) return values;
+  const std::vector<double> factors = load(scale);
+  const std::vector<int64_t> at = offsets(x.shape(), scale.shape());
+  for (size_t i = 0; i < values.size(); ++i) values[i] *= factors[static_cast<size_t>(at[i])];
+  return values;
 }
 
 Loaded load_columns(const KernelCall& call, const View& x, const Shape& y) {

@@ -16,8 +16,11 @@ using tensor::DimIndex;
 using tensor::Shape;
 using tensor::View;
 
-// The elements of a floating-point operand, in its own order. A copy, so that in-place kernels read it unchanged.
+// The elements of a floating-point operand or its int8 codes, in its own order. A copy, so that in-place kernels read
+// it unchanged.
 std::vector<double> load(const View& x);
+// The same, times `scale` (dims of x) if there is one.
+std::vector<double> load_scaled(const View& x, const View& scale);
 // The elements of an int32 operand.
 std::vector<int64_t> load_integers(const View& x);
 // The element of a floating-point scalar.
