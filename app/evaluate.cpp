@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <tuple>
 
 #include "app/ensemble.h"
 #include "app/evaluate_ids.h"
@@ -163,10 +164,13 @@ void require_loss(const EvaluateOptions& o, evaluate::CheckpointModel& model, co
   if (loss.count == 0)
     throw base::UserError("evaluate", "{}: none of its {} samples has a label ({}), so that there is no loss",
                           base::in_quotes(source.path), base::group_digits(source.samples), counted_by(s.model));
-  if (std::isfinite(loss.sum) || o.allow_not_finite) return;
-  evaluate::fail_not_finite(
-      "evaluate", fmt::format("losses over {} (--allow-not-finite prints their mean)", base::in_quotes(source.path)),
-      executor, &model.all());
+  if (o.allow_not_finite) return;
+  const std::string over = "over " + base::in_quotes(source.path);
+  if (!std::isfinite(loss.sum))
+    evaluate::fail_not_finite("evaluate", fmt::format("losses {} (--allow-not-finite prints their mean)", over),
+                              executor, &model.all());
+  if (config::objective(s.model) == config::Objective::next)
+    std::ignore = evaluate::perplexity("evaluate", over + " (--allow-not-finite prints it)", loss.mean());
 }
 
 // Of each domain, if they have names, and of all together.
@@ -252,6 +256,9 @@ void evaluate_ensemble(const EvaluateOptions& o, const config::Parallel& layout,
   progress.finish();
   const auto count = static_cast<double>(std::max<int64_t>(1, all.count));
   const double loss = all.sum / count;
+  if (!std::isfinite(loss))
+    throw base::UserError("evaluate",
+                          "the losses of one of the models of --with, or of the first, are NaN or infinity");
   write_out("ensemble   {} models: {}", ensemble.size(), model.folder());
   for (const std::string& path : o.with) write_out(", {}", path);
   write_out("\ndata       {}, {}\nloss       {}\nperplexity {}\n",
@@ -292,6 +299,7 @@ void add_evaluate(Command& kintsugi) {
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
+    o->given.allow_not_finite = o->allow_not_finite;
     if (!o->with.empty() && (!o->given.ids.empty() || !o->task.empty()))
       throw base::UserError("evaluate", "--with evaluates token files, without --ids and --task");
     if (!o->given.ids.empty() && !o->task.empty())

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <thread>
+#include <tuple>
 
 #include "app/outputs.h"
 #include "app/ranks.h"
@@ -19,6 +20,7 @@
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/train/inspect.h"
 #include "kintsugi/train/worlds.h"
@@ -41,6 +43,12 @@ void evaluate_ids(const EvaluateIds& o) {
       s, samples,
       [&](run::Executor& executor) { checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights); },
       o.balance_weight);
+  const bool likely = config::objective(s.model) == config::Objective::next;
+  if (!o.allow_not_finite) {
+    const std::string over = fmt::format("over {} (--allow-not-finite prints it)", base::in_quotes(o.ids));
+    if (!std::isfinite(found.loss)) throw base::UserError("evaluate", "the loss {} is NaN or infinity", over);
+    if (likely) std::ignore = evaluate::perplexity("evaluate", over, found.loss);
+  }
   if (!o.dump.empty()) {
     if (exchange::is_hugging_face(saved.folder())) found.gradients = train::as_in_folder(found.gradients, s.model);
     base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
@@ -48,8 +56,7 @@ void evaluate_ids(const EvaluateIds& o) {
   write_out("checkpoint {}\nids        {}, {} of {}\nloss       {}\n", saved.folder(), o.ids,
             base::counted(samples.count, "sample"), samples.sequence, base::format_loss(found.loss, 6));
   if (o.balance_weight > 0.0) write_out("balance    {}\n", base::format_loss(found.balance, 6));
-  if (config::objective(s.model) == config::Objective::next)
-    write_out("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
+  if (likely) write_out("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
 }
 
 }  // namespace kintsugi::app

@@ -13,6 +13,7 @@ struct EvaluateIds {
   std::string ids;              // a file
   std::string dump;             // a file for loss, logits and gradients; empty: none
   double balance_weight = 0.0;  // of the balance loss of experts in the gradients
+  bool allow_not_finite = false;
 };
 
 // Prints the loss, and writes the dump. For a Hugging Face folder, gradients have the names and shapes of its tensors;

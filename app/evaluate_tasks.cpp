@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 
+#include "app/outputs.h"
 #include "app/progress.h"
 #include "app/standard_streams.h"
 #include "kintsugi/base/error.h"
@@ -151,6 +154,10 @@ ModelResult evaluate_model(const EvaluateTasks& o, const std::string& path, cons
     const auto of_task = std::span(scores).subspan(before, q.requests.size());
     before += q.requests.size();
     result.tasks.push_back(tasks::evaluate_scores(q.task, q.documents, tasks::scores_of_requests(q.requests, of_task)));
+    for (const tasks::MetricValue& metric : result.tasks.back().metrics)
+      if (!std::isfinite(metric.value))
+        throw base::UserError("evaluate", "{} of {} is NaN or infinity: the logits are too large",
+                              tasks::name_of(metric.metric), q.task.name);
     if (!o.dump.empty()) dump += describe_documents(q.documents, result.tasks.back(), all.single ? "" : q.task.name);
   }
   if (!o.dump.empty()) base::write_output(o.dump, dump);
@@ -168,6 +175,15 @@ void evaluate_task_on_rank(const EvaluateTasks& o, const config::Parallel& layou
   print_table(all, models);
 }
 
+// A file, or those of a folder.
+void add_files(const std::filesystem::path& path, std::vector<std::filesystem::path>& files) {
+  files.push_back(path);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error); !error && it != std::filesystem::directory_iterator();
+       it.increment(error))
+    files.push_back(it->path());
+}
+
 }  // namespace
 
 void evaluate_tasks(const EvaluateTasks& o) {
@@ -178,8 +194,9 @@ void evaluate_tasks(const EvaluateTasks& o) {
   if (!o.also.empty() && !o.dump.empty())
     throw base::UserError("evaluate", "--dump writes the documents of one model; leave --also out");
   const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
-  const std::array<std::filesystem::path, 1> inputs = {o.data};
-  base::refuse_inputs("evaluate", outputs, inputs);
+  std::vector<std::filesystem::path> inputs = {o.task};
+  for (const std::string& data : {o.data, o.shots_data}) add_files(data, inputs);
+  require_outputs("evaluate", outputs, inputs);
   Progress progress("evaluating");
   on_ranks(
       "evaluate", *o.model, [](const config::Parallel&) {},

@@ -113,19 +113,27 @@ Kind written_by(std::string_view option) {
   return row->writes;
 }
 
-// The owner of a file that the option must not replace; "" if it may.
-std::string owner_of(const base::Output& output) {
-  std::error_code error;
-  const fs::path path = fs::weakly_canonical(output.path, error);  // of a link, what it points to
-  if (error || !fs::is_regular_file(path, error)) return "";
+bool is_weights_name(const fs::path& path) {
+  return path.extension() == ".safetensors" || path.extension() == ".bin";
+}
+
+// The folder that a new file would become a part of; "" if there is none.
+std::string_view joined_by(const fs::path& path) {
+  const std::string_view kind = folder_kind(path.parent_path());
+  const bool joins = kind == "a checkpoint" || is_own_name(path) || (is_weights_name(path) && kind != "a run");
+  return joins ? kind : "";
+}
+
+// The owner of an existing file that the option must not replace; "" if it may.
+std::string owner_of(const base::Output& output, const fs::path& path) {
   const Kind writes = written_by(output.option), is = kind_of(path);
-  const bool own = is_own_name(path), same = is == writes || is == Kind::none;
+  const bool documents = output.option == "--dump" && is == Kind::json && path.extension() == ".jsonl";
+  const bool own = is_own_name(path), same = is == writes || is == Kind::none || documents;
   int levels = 0;
   for (fs::path folder = path.parent_path(); levels < 3; folder = folder.parent_path(), ++levels) {
     const std::string_view kind = folder_kind(folder);
     if (kind.empty()) continue;
-    const bool weights = path.extension() == ".safetensors" || path.extension() == ".bin";
-    if (own || weights || (!same && levels > 0) || (!same && is != Kind::text)) {
+    if (own || is_weights_name(path) || (!same && levels > 0) || (!same && is != Kind::text)) {
       return fmt::format("a file of {}", kind);
     }
   }
@@ -144,7 +152,17 @@ void require_outputs(std::string_view where, std::span<const base::Output> outpu
   base::refuse_inputs(where, outputs, inputs);
   for (const base::Output& output : outputs) {
     if (output.path.empty()) continue;
-    if (const std::string owner = owner_of(output); !owner.empty())
+    std::error_code error;
+    const fs::path path = fs::weakly_canonical(base::target_of(output.path), error);
+    if (error) continue;
+    if (!fs::exists(path, error)) {
+      if (const std::string_view folder = joined_by(path); !folder.empty())
+        throw base::UserError(where, "{} \"{}\" would add a file to {}; name another file", output.option,
+                              output.path.string(), folder);
+      continue;
+    }
+    if (!fs::is_regular_file(path, error)) continue;
+    if (const std::string owner = owner_of(output, path); !owner.empty())
       throw base::UserError(where, "{} \"{}\" would replace {}; name another file", output.option, output.path.string(),
                             owner);
   }

@@ -11,8 +11,8 @@ namespace kintsugi::app {
 
 // UserError "[where] ..." unless each output may be written. An output must not be one of `inputs` or another output.
 // An existing file is not replaced if it belongs to a run, corpus, checkpoint, Hugging Face folder or tokenizer, or is
-// a configuration or cluster file, unless the option writes that kind (a page over a page). New files may be created
-// anywhere.
+// a configuration or cluster file, unless the option writes that kind (a page over a page). A new file is not created
+// in a checkpoint, nor in another such folder under a name that its readers look for.
 void require_outputs(std::string_view where, std::span<const base::Output> outputs,
                      std::span<const std::filesystem::path> inputs = {});
 

@@ -86,6 +86,25 @@ TEST_F(LimitsOfGeneration, NumbersThatAreNoneEndIt) {
   EXPECT_NE(exported.err.find("--allow-not-finite writes them as they are"), std::string::npos) << exported.err;
 }
 
+// Weights that are finite in fp32, and logits too.
+TEST_F(LimitsOfGeneration, APerplexityOfInfinityEndsIt) {
+  train("tied = false\n", "learning_rate = 1e3\nwarmup_steps = 0\nclip = 0\n", 1);
+  std::ofstream(folder / "ids") << "1 2 3 4 5 6 7 8\n";
+  const std::string said = ", and its perplexity exceeds 1.8e308: the logits are too large\n";
+  for (const std::string data : {"--data corpus/train", "--ids ids"}) {
+    const Ended ended = run("evaluate run " + data);
+    EXPECT_EQ(ended.code, 1) << ended.out;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_NE(ended.err.find("error: [evaluate] the loss over \""), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find(said), std::string::npos) << ended.err;
+    EXPECT_EQ(run("evaluate run --allow-not-finite " + data).code, 0);
+  }
+  // NaN of samples that are given.
+  const Ended half = run("evaluate run --ids ids --dtype fp16");
+  EXPECT_EQ(half.code, 1) << half.out;
+  EXPECT_NE(half.err.find("NaN or infinity"), std::string::npos) << half.err;
+}
+
 // One that no logit of this text depends on.
 TEST_F(LimitsOfGeneration, AWeightThatBecomesInfiniteIsNamed) {
   train("tied = false\n");

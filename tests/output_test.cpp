@@ -108,6 +108,9 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
   const std::string toml = text_of("run.toml");
   std::ofstream(*folder / "machine.toml") << "nodes";
   std::ofstream(*folder / "ids") << "1 2 3\n";
+  fs::create_symlink("run/step_00000001/new", *folder / "broken");
+  fs::create_directory(*folder / "data");
+  std::ofstream(*folder / "data" / "piqa.jsonl") << "{}\n";
   fs::copy_file(*folder / "run.toml", *folder / "other.toml");
   for (const auto& [arguments, said] : std::vector<std::pair<std::string, std::string>>{
            {"plan run.toml --csv run.toml", "[plan] --csv \"run.toml\" is a file of this run; name another"},
@@ -141,6 +144,17 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
            {"evaluate run --ids ids --dump run/step_00000001/rank_00000.safetensors",
             "[evaluate] --dump \"run/step_00000001/rank_00000.safetensors\" would replace a file of a checkpoint; name "
             "another file"},
+           // New files that would be read as a part of a folder.
+           {"evaluate run --ids ids --dump run/step_00000001/new",
+            "[evaluate] --dump \"run/step_00000001/new\" would add a file to a checkpoint; name another file"},
+           {"plan run.toml --csv broken",
+            "[plan] --csv \"broken\" would add a file to a checkpoint; name another file"},
+           {"plan run.toml --csv run/ended.json.csv --svg corpus/vocab.json",
+            "[plan] --svg \"corpus/vocab.json\" would add a file to a corpus; name another file"},
+           {"evaluate run --task piqa --data data --dump data/piqa.jsonl",
+            "[evaluate] --dump \"data/piqa.jsonl\" is a file of this run; name another"},
+           {"evaluate run --task piqa --data data --dump run/metrics.jsonl",
+            "[evaluate] --dump \"run/metrics.jsonl\" would replace a file of a run; name another file"},
            {"bench machine --into other.toml",
             "[bench] --into \"other.toml\" would replace the configuration of a run; name another file"}})
     expect_error(kintsugi(arguments), said, arguments);

@@ -58,20 +58,6 @@ void write_directly(const fs::path& path, std::string_view content) {
   if (reason != 0) fail(path, reason);
 }
 
-// Resolves all symlinks; the target need not exist.
-fs::path target_of(const fs::path& path) {
-  constexpr int kMostLinks = 40;
-  fs::path target = path;
-  std::error_code error;
-  for (int i = 0; i < kMostLinks; ++i) {
-    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
-    const fs::path next = fs::read_symlink(target, error);
-    if (error) fail(path, error.value());
-    target = target.parent_path() / next;  // just `next` if it is absolute
-  }
-  fail(path, ELOOP);
-}
-
 // Whether a part file's writer may still be between creating and locking it: a process of this machine has the number,
 // and the file is new. Numbers are reused, in containers by nearly every run.
 bool may_be_written(pid_t process, const Status& part) {
@@ -132,6 +118,19 @@ bool is_one_file(const fs::path& a, const fs::path& b) {
 }
 
 }  // namespace
+
+fs::path target_of(const fs::path& path) {
+  constexpr int kMostLinks = 40;
+  fs::path target = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) fail(path, error.value());
+    target = target.parent_path() / next;  // just `next` if it is absolute
+  }
+  fail(path, ELOOP);
+}
 
 void refuse_inputs(std::string_view where, std::span<const Output> outputs, std::span<const fs::path> inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {

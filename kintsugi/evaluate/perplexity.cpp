@@ -1,7 +1,10 @@
 #include "kintsugi/evaluate/perplexity.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 
 namespace kintsugi::evaluate {
@@ -27,6 +30,14 @@ std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const sampl
         set_inputs(inputs, batch.view(), mine.first);
       },
       [&](int64_t i) { return goes_on(i * rows.batch); });
+}
+
+double perplexity(std::string_view where, std::string_view what, double loss) {
+  const double found = std::exp(loss);
+  if (std::isinf(found))
+    throw base::UserError(where, "the loss {} is {}, and its perplexity exceeds 1.8e308: the logits are too large",
+                          what, base::format_loss(loss, 6));
+  return found;
 }
 
 }  // namespace kintsugi::evaluate

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "kintsugi/run/evaluate_pass.h"
 #include "kintsugi/samples/batch.h"
@@ -27,5 +28,8 @@ run::LossSum mean_loss(run::Executor& executor, const samples::SampleSource& sou
 // false.
 std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const samples::SampleSource& source,
                                             const Rows& rows, const std::function<bool(int64_t)>& goes_on);
+
+// exp(loss). Throws UserError "[where] ..." with the loss and `what`, e.g. "over \"corpus/train\"", if it is infinite.
+double perplexity(std::string_view where, std::string_view what, double loss);
 
 }  // namespace kintsugi::evaluate
