@@ -86,7 +86,7 @@ struct Instruction {
   Cuts cuts = {};                        // stack, unstack, and halo exchanges
   std::vector<mesh::Factor> group = {};  // collective: the ranks along these factors
   int64_t peer = -1;                     // message: position of the peer in the group
-  std::string channel = {};              // message: messages of one channel keep their order
+  std::string channel = {};              // collectives and messages of one channel keep their order; a message has one
   Reduction reduction = Reduction::sum;  // reducing collective
   std::string reason = {};               // why it was inserted: "sum over data, needed whole"
   int event = -1;  // a wait matches the start with the same event and micro-batch, here or in an earlier call

@@ -17,7 +17,7 @@ enum class QueueKind : uint8_t { compute, copy, channel };
 struct Queue {
   QueueKind kind = QueueKind::compute;
   std::vector<mesh::Factor> group = {};  // channels only
-  std::string channel = {};              // messages only
+  std::string channel = {};              // of messages, and of collectives apart from the others of the group
   int64_t peer = -1;                     // messages only
 
   auto operator<=>(const Queue&) const = default;

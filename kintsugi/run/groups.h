@@ -1,4 +1,5 @@
-// The communicators of a program on a rank: one for each group of ranks, and one for each channel of messages.
+// The communicators of a program on a rank: one for each group of ranks, and one for each channel of
+// messages or of separate collectives.
 #pragma once
 
 #include <chrono>

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "kintsugi/program/halo.h"
 #include "kintsugi/program/order.h"
 #include "kintsugi/program/under_way.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::lower {
 
@@ -18,6 +20,8 @@ using program::Program;
 using program::touches;
 
 namespace {
+
+constexpr const char* kSums = "gradient sums";
 
 bool gathers_state(const Program& p, const Instruction& i) {
   return starts(i, Collective::all_gather) && p.buffer(p.root(i.ins[0])).region == program::Region::state &&
@@ -105,6 +109,34 @@ bool is_sum_of_step(const Body& body, const Instruction& i) {
   return is_pass && i.phase == program::Phase::update && is_reduction(i);
 }
 
+// Whether ranks of a group hold the same weights, or shards of them.
+bool replicates_weights(const Program& p, const std::vector<mesh::Factor>& group) {
+  return std::ranges::none_of(p.states, [&](const program::StateInfo& s) {
+    return s.kind == program::StateKind::weight &&
+           std::ranges::any_of(s.layout.splits(), [&](const mesh::Split& split) {
+             return split.dim != tensor::kFlat &&
+                    std::ranges::find_first_of(split.factors, group) != split.factors.end();
+           });
+  });
+}
+
+// Gives gradient sums over replicas a separate queue if other collectives of a pass use the same group. Without data
+// parallelism, the ranks that split a sequence or an image also sum the gradients, and in one queue the exchanges of
+// the next layer would wait for the sums of this one. Gathers of ZeRO-3 remain in the queue of the sums: they
+// alternate.
+void separate_sums(Program& p) {
+  std::set<std::vector<mesh::Factor>> used;
+  for (const Body& body : p.bodies)
+    for (const Instruction& i : body.instructions)
+      if (i.kind == Kind::collective && i.peer < 0 && !body.does(program::Work::update) && !is_sum_of_step(body, i) &&
+          i.phase != program::Phase::update && !gathers_state(p, i))
+        used.insert(i.group);
+  for (auto at = used.begin(); at != used.end();) at = replicates_weights(p, *at) ? std::next(at) : used.erase(at);
+  for (Body& body : p.bodies)
+    for (Instruction& i : body.instructions)
+      if (is_sum_of_step(body, i) && i.peer < 0 && used.contains(i.group)) i.channel = kSums;
+}
+
 // Starts a send as soon as its value has been produced.
 void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
@@ -164,6 +196,7 @@ class Overlap {
   explicit Overlap(Program& p) : p_(p) {}
 
   void run() {
+    separate_sums(p_);
     const size_t bodies = p_.bodies.size();
     for (size_t b = 0; b < bodies; ++b) {
       hoist_sends(p_, p_.bodies[b].instructions);

@@ -482,6 +482,30 @@ TEST(Overlap, SumsOfAStepAreAwaitedBeforeTheUpdate) {
   EXPECT_EQ(calls_of(m.p), "backward(0) forward(1) backward.summed(0) update(-1) ");
 }
 
+// Sums over ranks that hold the same weights, and also exchange activations, have a separate channel. Those over ranks
+// that split weights do not, nor those whose group only gathers weights.
+TEST(Overlap, SumsOfReplicasHaveAChannel) {
+  for (const std::string_view what : {"exchange", "exchange of split weights", "gather"}) {
+    Maker m;
+    m.p.mesh = mesh::Mesh({{.name = "context", .size = 2}});
+    const BufferId g = m.state("g", kX, program::StateKind::gradient), w = m.state("w", kX), y = m.arena("y", kX);
+    if (what == "exchange of split weights") m.p.states[1].layout = layout_of(m.p.mesh, "a/context");
+    m.body("backward");
+    program::Instruction& sum = m.collective(program::Collective::all_reduce, {g}, {g});
+    sum.group = {0};
+    sum.phase = program::Phase::update;
+    m.collective(program::Collective::all_gather, {what == "gather" ? w : y}, {m.arena("z", kX)}).group = {0};
+    m.body("update");
+    m.call("accumulate", {g}, {w});
+    m.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {1, -1}}}};
+    overlap(m.p);
+    const program::Body& backward = m.p.bodies[0];
+    EXPECT_EQ(backward.instructions[0].channel, what == "exchange" ? "gradient sums" : "") << what;
+    EXPECT_EQ(backward.instructions[1].channel, "") << what;
+    EXPECT_EQ(m.p.bodies[2].instructions[0].channel, backward.instructions[0].channel) << what;
+  }
+}
+
 // Of several in one channel the first is started early, each other one when the previous has ended; and the first of
 // the next call after all of this one.
 TEST(Overlap, SeveralMessagesOfAChannel) {
