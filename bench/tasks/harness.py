@@ -154,10 +154,8 @@ def main():
             import requests
             context = requests.get(server.url + "/v1/models").json()["data"][0]["max_model_len"]
             begun = time.time()
-            # SentencePiece makes no special token of a text, by which the harness asks for the first token of whole texts.
-            config = json.loads((pathlib.Path(o.model) / "config.json").read_text())
             theirs, responses = run_harness("local-completions", {
-                "custom_prefix_token_id": config["bos_token_id"], "model": "model", "max_length": context,
+                "model": "model", "max_length": context,
                 "base_url": server.url + "/v1/completions", "num_concurrent": 1, "tokenized_requests": True,
                 "tokenizer_backend": "remote"}, task, o.batch)
             served = time.time() - begun

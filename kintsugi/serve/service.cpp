@@ -295,8 +295,10 @@ HttpAnswer Service::tokenize(const HttpRequest& http) {
   } catch (const base::UserError& e) {
     throw ApiError(400, "prompt", "{}", without_place(e));
   }
-  Ids ids = tokenizer_.encode(text);
-  if (special) {
+  // A control token alone, which clients look up by the text that tokenizer_info gives.
+  const auto control = tokenizer_.control_token(text);
+  Ids ids = control ? Ids{*control} : tokenizer_.encode(text);
+  if (special && !control) {
     const std::vector<int32_t> before = tokenizer_.special_tokens().before;
     ids.insert(ids.begin(), before.begin(), before.end());
   }
@@ -322,6 +324,7 @@ HttpAnswer Service::detokenize(const HttpRequest& http) {
 HttpAnswer Service::tokenizer_info(const HttpRequest&) {
   const auto text_of = [&](std::optional<int32_t> id) -> std::optional<std::string> {
     if (!id) return std::nullopt;
+    if (auto control = tokenizer_.control_text(*id)) return control;
     return token_text(tokenizer_.decode(Ids{*id}));
   };
   const std::vector<int32_t> before = tokenizer_.special_tokens().before;

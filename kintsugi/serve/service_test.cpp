@@ -234,6 +234,21 @@ TEST_F(ServiceTest, TurnsOfAChatEndWithTheTokenOfSentencePiece) {
   EXPECT_EQ(std::ranges::count(prompt, 2), 1);
 }
 
+// Clients, such as lm-evaluation-harness, look up ids of the special tokens by their text.
+TEST_F(ServiceTest, SpecialTokensOfSentencePieceHaveTextAndId) {
+  tokenizer_ = text::make_sentencepiece_tokenizer(text::small_sentencepiece(2, true), "small.model");
+  Service service = make();
+  const json info = json::parse(service.answer({.method = "GET", .path = "/tokenizer_info"}).body);
+  EXPECT_EQ(info["eos_token"], "</s>");
+  const auto ids = [&](const char* text) {
+    const json body = {{"prompt", text}, {"add_special_tokens", false}};
+    return json::parse(service.answer({.method = "POST", .path = "/tokenize", .body = body.dump()}).body)["tokens"];
+  };
+  EXPECT_EQ(ids("</s>"), json::array({2}));
+  EXPECT_EQ(ids("<s>"), json::array({1}));
+  EXPECT_GT(ids("</s> low").size(), 3u);  // text, not a token
+}
+
 // The server goes on, and says why.
 TEST_F(ServiceTest, ATextThatFailsSaysWhy) {
   Service service = make();

@@ -90,6 +90,7 @@ class DeclaredTokenizer final : public Tokenizer {
     return declared_.around ? *declared_.around : tokenizer_->special_tokens();
   }
   std::optional<int32_t> control_token(std::string_view text) const override { return tokenizer_->control_token(text); }
+  std::optional<std::string> control_text(int32_t id) const override { return tokenizer_->control_text(id); }
   std::string kind() const override { return tokenizer_->kind(); }
   std::string to_json() const override {
     std::string json = without_declared(tokenizer_->to_json());

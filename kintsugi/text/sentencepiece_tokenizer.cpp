@@ -91,6 +91,10 @@ class SentencePieceTokenizer final : public Tokenizer {
         return static_cast<int32_t>(id);
     return std::nullopt;
   }
+  std::optional<std::string> control_text(int32_t id) const override {
+    if (id < 0 || id >= vocab_size() || file_.pieces[static_cast<size_t>(id)].type != PieceType::kControl) return {};
+    return file_.pieces[static_cast<size_t>(id)].text;
+  }
   std::string kind() const override { return "sentencepiece"; }
   std::string to_json() const override {
     base::JsonWriter out(1);

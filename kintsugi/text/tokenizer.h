@@ -43,6 +43,8 @@ class Tokenizer {
   virtual SpecialTokens special_tokens() const { return {}; }
   // The id of a token with this text that the encoder never produces from text: "</s>" of SentencePiece.
   virtual std::optional<int32_t> control_token(std::string_view) const { return std::nullopt; }
+  // The text of such a token; null for any other id.
+  virtual std::optional<std::string> control_text(int32_t) const { return std::nullopt; }
   // "bytes", "chars", "bpe", "unigram", "wordpiece", "wordlevel", "sentencepiece"
   virtual std::string kind() const = 0;
   // The content of the `tokenizer.json` that load_tokenizer reads back.
