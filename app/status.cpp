@@ -7,15 +7,18 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "app/watched_run.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/jobs/attempts.h"
 #include "kintsugi/jobs/suspects.h"
 #include "kintsugi/report/metrics_table.h"
+#include "kintsugi/train/stragglers.h"
 
 namespace kintsugi::app {
 namespace {
@@ -63,6 +66,16 @@ double sum_of(const report::Measure& m) {
   return sum;
 }
 
+std::vector<std::string> stragglers_of(const fs::path& folder) {
+  const fs::path path = folder / train::kStragglerFile;
+  std::error_code error;
+  std::vector<std::string> lines;
+  if (!fs::is_regular_file(path, error)) return lines;
+  std::istringstream text(base::read_file(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(base::one_line(line, 200));
+  return lines;
+}
+
 void print_status(const fs::path& path) {
   WatchedFolder folder(path);
   const report::WatchedRun run = folder.look();
@@ -86,6 +99,8 @@ void print_status(const fs::path& path) {
   add("step", fmt::format("{} of {}{}", done, run.steps,
                           loss.values.empty() ? "" : ", loss " + base::format_loss(loss.values.back())));
   if (step > 0) add("speed", fmt::format("{} a step, {:.0f} {}/s", base::format_seconds(step), tokens, run.unit));
+  if (!over && !quiet)
+    for (const std::string& line : stragglers_of(path)) add("straggler", line);
   add("checkpoint", run.saved_step
                         ? fmt::format("step {}, {} ago", *run.saved_step, base::format_duration(run.saved_seconds))
                         : "none yet");

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -162,6 +164,37 @@ TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {
   EXPECT_EQ(ended.err.rfind("warning: the run does not fit: ", 0), 0u) << ended.err;
   EXPECT_EQ(ended.out, "run/job.sh: 1 rank on 1 node of x, 01:00:00\nsubmit it with: sbatch run/job.sh\n");
   EXPECT_EQ(run("train run.toml --set train.steps=2 train.warmup_steps=0").code, 0);  // the folder is still free for it
+}
+
+// A rank that runs for a fifth of the time is named in the log and by status, until it keeps up again.
+TEST_F(Jobs, AStragglerIsNamed) {
+  const auto mpi = std::ranges::find_if(kMpis, is_there);
+  if (mpi == kMpis.end()) GTEST_SKIP() << "no MPI";
+  Process process(folder.path(),
+                  "train run.toml --ranks 2 --set train.steps=1000000 train.warmup_steps=0 model.embed=64 "
+                  "launch.straggler_seconds=0.5",
+                  ":", mpi->run + " -n 2");
+  ASSERT_TRUE(process.wait_for([&] { return steps("run") > 20; })) << process.told();
+  const pid_t slow = ranks_in(folder.path()).at(1);
+  const auto slow_down = [&] {
+    ::kill(slow, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+    ::kill(slow, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  EXPECT_TRUE(process.wait_for([&] {
+    slow_down();
+    return process.told().find(" is a straggler: its step takes ") != std::string::npos;
+  })) << process.told();
+  const Ended status = run("status run");
+  EXPECT_NE(status.out.find("straggler   rank 1 on "), std::string::npos) << status.out;
+  EXPECT_NE(process.told().find("rank 1 on "), std::string::npos) << process.told();
+  EXPECT_EQ(process.told().find("rank 0 on "), std::string::npos) << process.told();
+  EXPECT_TRUE(process.wait_for([&] { return process.told().find(" is no longer a straggler") != std::string::npos; }))
+      << process.told();
+  EXPECT_EQ(run("status run").out.find("straggler"), std::string::npos);
+  process.send(SIGTERM);
+  process.wait();
 }
 
 // With a cluster the time is planned: one that is enough is proposed, and one that is not is a warning.

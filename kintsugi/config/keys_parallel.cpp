@@ -206,6 +206,10 @@ std::vector<Key> launch_keys() {
       launch<&Launch::shrink>({"shrink", Boolean{}, free, "",
                                "continue with fewer ranks at the same global batch if too few nodes are left",
                                "elastic"}),
+      launch<&Launch::straggler_seconds>(
+          {"straggler_seconds", kNotNegative, free, "",
+           "seconds between comparisons of the ranks' own time in steps, which find slow ranks; 0: none",
+           "straggler_detection"}),
   };
 }
 

@@ -296,11 +296,12 @@ struct Evaluate {
 
 // What `kintsugi launch --with` does before the ranks start and after they fail.
 struct Launch {
-  int64_t max_restarts = 100;   // of a run, over all its jobs
-  double exclude_hours = 24.0;  // a suspect node is not used for this long; 0: until the job ends
-  double quiet_seconds = 60.0;  // a rank that gives no sign of life for this long is lost
-  double check_seconds = 20.0;  // limit of the checks of nodes before the first step; 0: none
-  bool shrink = true;           // continue with fewer ranks if no spare node is left
+  int64_t max_restarts = 100;      // of a run, over all its jobs
+  double exclude_hours = 24.0;     // a suspect node is not used for this long; 0: until the job ends
+  double quiet_seconds = 60.0;     // a rank that gives no sign of life for this long is lost
+  double check_seconds = 20.0;     // limit of the checks of nodes before the first step; 0: none
+  bool shrink = true;              // continue with fewer ranks if no spare node is left
+  double straggler_seconds = 5.0;  // between comparisons of the ranks' own time in steps; 0: none
 
   bool operator==(const Launch&) const = default;
 };

@@ -51,6 +51,8 @@ class Executor {
   // How ranks on devices exchange data, for the user; "" on the host.
   const std::string& exchange() const { return exchange_; }
   int64_t allocated_bytes() const { return runner_->bytes(); }
+  // Seconds in which this rank waited for others within run(), so far. On a device 0: the host does not wait there.
+  double waited_seconds() const { return 1e-9 * static_cast<double>(runner_->waited()); }
 
   // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: random values are zero,
   // since they are loaded afterwards.

@@ -119,7 +119,9 @@ void HostRunner::start_copy(const Instruction& i, const BoundInstruction& b, con
 void HostRunner::wait(const BoundCall& call, const Instruction& i, const BoundInstruction& b) {
   const Open& open = open_.of(i, call.call);
   if (b.communicator == nullptr) return file_->wait(open.ticket);
+  const int64_t began = profile::now();
   wait_for(p_, rank_, call.body, i, *b.communicator, open.communication);
+  waited_ += profile::now() - began;
 }
 
 }  // namespace kintsugi::run

@@ -25,6 +25,7 @@ class HostRunner : public Runner {
   std::byte* memory() const override { return arena_.data(); }
   int64_t bytes() const override { return arena_.bytes(); }
   FileStore* file() const override { return file_.get(); }
+  int64_t waited() const override { return waited_; }
 
   void read(const std::byte* from, std::span<std::byte> to) const override;
   void write(std::byte* to, std::span<const std::byte> from) override;
@@ -62,6 +63,7 @@ class HostRunner : public Runner {
   Groups groups_;
   BoundProgram bound_;
   OpenTransfer<Open> open_;
+  int64_t waited_ = 0;
 };
 
 }  // namespace kintsugi::run

@@ -58,6 +58,7 @@ class Runner {
   virtual DeviceSide* device() const { return nullptr; }  // null: the host's
   virtual FileStore* file() const { return nullptr; }     // null if the program has none, or computes on a device
   virtual bool captured(program::Step) const { return false; }
+  virtual int64_t waited() const { return 0; }  // ns, for other ranks; on the host
 
   // Copies, once all that was enqueued is done.
   virtual void read(const std::byte* from, std::span<std::byte> to) const = 0;

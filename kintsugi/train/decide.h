@@ -13,6 +13,7 @@ struct Decision {
   bool save = false;     // the newest checkpoint is too old
   bool measure = false;  // the next step
   bool writes = false;   // the last checkpoint
+  bool compare = false;  // the ranks' times, to find stragglers
 };
 
 // The maximum of all ranks' requests, the same on each. Collective. `when`: "after step 7".

@@ -35,6 +35,7 @@
 #include "kintsugi/train/rollouts.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/step_traces.h"
+#include "kintsugi/train/stragglers.h"
 #include "kintsugi/train/text_bytes.h"
 #include "kintsugi/train/worlds.h"
 
@@ -149,7 +150,7 @@ std::vector<std::string_view> numbers_of_step(const config::Settings& s, const p
 }
 
 // On a device, the step may still be running on return.
-void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
+void begin_step(Rank& rank, Inputs& inputs, Stragglers& stragglers, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
@@ -161,11 +162,15 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
           inputs.share.first_sample(static_cast<uint64_t>(progress.step), static_cast<int64_t>(read)),
           inputs.batches[read].view());
   }
+  const double waited = executor.waited_seconds();
+  const auto began = Clock::now();
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
     for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0));
   });
+  if (const double whole = seconds_since(began); !executor.on_device())
+    stragglers.add(whole - (executor.waited_seconds() - waited), whole);
   for (; read < count; ++read) next_batch(inputs, progress);
   if (inputs.bytes) inputs.bytes->end_step();
   executor.ask(numbers_of_step(s, executor.program()));
@@ -312,14 +317,14 @@ bool is_due(const config::Settings& s, int64_t step) {
 // next has begun, so that the device never waits for the host; on the CPU at once.
 class Steps {
  public:
-  Steps(Rank& rank, Inputs& inputs, Saver& saver, const LoopOptions& options)
-      : rank_(rank), inputs_(inputs), saver_(saver), options_(options) {}
+  Steps(Rank& rank, Inputs& inputs, Saver& saver, Stragglers& stragglers, const LoopOptions& options)
+      : rank_(rank), inputs_(inputs), saver_(saver), stragglers_(stragglers), options_(options) {}
 
   void begin(Progress& progress) {
     const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train, progress.step);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
     if (inputs_.rollouts) inputs_.made = inputs_.rollouts->make(progress.step);
-    begin_step(rank_, inputs_, progress);
+    begin_step(rank_, inputs_, stragglers_, progress);
     end_but(rank_.executor->on_device() ? 1 : 0, progress);
     progress.tokens = tokens;
     ++progress.step;
@@ -375,6 +380,7 @@ class Steps {
   Rank& rank_;
   Inputs& inputs_;
   Saver& saver_;
+  Stragglers& stragglers_;
   const LoopOptions& options_;
   PlannedStep planned_{rank_.planned_seconds, rank_.settings().parallel.cluster};
   std::deque<Begun> begun_;
@@ -388,8 +394,10 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   const config::Settings& s = rank.settings();
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
-  StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
-  Steps steps(rank, inputs, saver, options);
+  const std::filesystem::path* const folder = options.folder ? &options.folder->path() : nullptr;
+  Stragglers stragglers(rank, folder, options.observer);
+  StepTraces traces(rank, folder, options.observer, stragglers);
+  Steps steps(rank, inputs, saver, stragglers, options);
   std::optional<ReplicaChecks> replicas;
   if (s.parallel.check_replicas_every > 0 && rank.world.size() > 1)
     replicas.emplace(*rank.executor, rank.world, *rank.all);
@@ -405,9 +413,11 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
     if (options.folder) options.folder->require_there();
     traces.after_step(progress.step);
     const bool last = progress.step >= s.train.steps;
-    Decision decision =
-        decide_after_step(rank, options, progress, times, {.measure = traces.due(), .writes = saver.writes()});
+    const bool compare = rank.leads() && !rank.executor->on_device() && stragglers.due();
+    Decision decision = decide_after_step(rank, options, progress, times,
+                                          {.measure = traces.due(), .writes = saver.writes(), .compare = compare});
     if (decision.measure) traces.ask();
+    if (decision.compare) stragglers.compare(progress.step);
     decision.writes ? saver.advance() : saver.finish(progress);
     if (!last && decision.stop == Stop::none && !decision.save && !is_due(s, progress.step)) {
       steps.tell_of_ended();

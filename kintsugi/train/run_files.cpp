@@ -6,6 +6,7 @@
 #include "kintsugi/report/event_file.h"
 #include "kintsugi/train/run_end.h"
 #include "kintsugi/train/step_traces.h"
+#include "kintsugi/train/stragglers.h"
 
 namespace kintsugi::train {
 namespace {
@@ -25,7 +26,7 @@ void add_contents(const fs::path& folder, std::vector<fs::path>& files) {
 
 // A run's folder may also hold files of the user.
 void add_run(const fs::path& folder, std::vector<fs::path>& files) {
-  for (const char* name : {"config.toml", "metrics.jsonl", "best.json", kProfileFile, kEndFile, ".lock"})
+  for (const char* name : {"config.toml", "metrics.jsonl", "best.json", kProfileFile, kStragglerFile, kEndFile, ".lock"})
     files.push_back(folder / name);
   for (const fs::path& events : report::event_files(folder)) files.push_back(events);
   for (const checkpoint::SavedStep& saved : checkpoint::list(folder)) add_contents(saved.folder, files);

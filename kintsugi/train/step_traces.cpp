@@ -25,8 +25,8 @@ double busy_seconds(const StepProfiler& profiler) {
 
 }  // namespace
 
-StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer)
-    : rank_(rank), folder_(folder), observer_(observer), stragglers_(rank) {}
+StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer, Stragglers& stragglers)
+    : rank_(rank), folder_(folder), observer_(observer), stragglers_(stragglers) {}
 
 void StepTraces::before_step() {
   if (!next_ && steps_ != kFirst) return;
@@ -41,9 +41,10 @@ void StepTraces::after_step(int64_t steps_done) {
   profiler_->end();
   const std::string json = gather_profile(*rank_.all, profiler_->take(), steps_done, *clock_);
   if (folder_) write(json);
-  if (rank_.world.size() > 1)
-    if (const std::string line = stragglers_.compare(busy_seconds(*profiler_)); !line.empty() && observer_)
-      observer_->note(line);
+  if (rank_.executor->on_device()) {
+    stragglers_.add(busy_seconds(*profiler_), 1e-9 * static_cast<double>(profiler_->times().whole.length()));
+    stragglers_.compare(steps_done);
+  }
   profiler_.reset();
   next_ = false;
   ++measured_;
@@ -60,7 +61,8 @@ void StepTraces::write(const std::string& json) const {
 }
 
 bool StepTraces::due() const {
-  return Clock::now() - last_ >= (measured_ == 1 || stragglers_.suspects() ? kSoon : kEvery);
+  const bool soon = measured_ == 1 || (rank_.executor->on_device() && stragglers_.undecided());
+  return Clock::now() - last_ >= (soon ? kSoon : kEvery);
 }
 
 }  // namespace kintsugi::train

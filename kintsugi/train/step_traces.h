@@ -16,12 +16,13 @@ namespace kintsugi::train {
 // The file in a run's folder with the last measured step. Replaced atomically; only read for display.
 inline constexpr const char* kProfileFile = "profile.json";
 
-// Measures the third step after a start, one some seconds later, and then one per minute, and names stragglers.
+// Measures the third step after a start, one some seconds later, and then one per minute. On devices these are the
+// steps by which stragglers are found: there the host does not see what a rank waits for.
 // Collective, for the same steps.
 class StepTraces {
  public:
   // `folder`, `observer`: on rank 0 only; null on the others. Reports a file that cannot be written to the observer.
-  StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer);
+  StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer, Stragglers& stragglers);
 
   void before_step();
   void after_step(int64_t steps_done);
@@ -37,7 +38,7 @@ class StepTraces {
   Rank& rank_;
   const std::filesystem::path* folder_;
   Observer* observer_;
-  Stragglers stragglers_;
+  Stragglers& stragglers_;
   std::optional<ClockOffset> clock_;
   std::optional<StepProfiler> profiler_;  // of the step being measured
   bool next_ = false;

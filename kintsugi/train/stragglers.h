@@ -2,67 +2,89 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/train/observer.h"
 #include "kintsugi/train/rank.h"
 
 namespace kintsugi::train {
 
-// Time of a rank in a step, without what it waited for others.
+// The file in a run's folder with a line per current straggler; absent if there is none. Only read for display.
+inline constexpr const char* kStragglerFile = "stragglers.txt";
+
+// Time of a rank per step, without what it waited for others.
 struct BusyRank {
   double seconds = 0;
   int stage = 0;  // ranks of different pipeline stages do different work, and are not compared
-  std::string host;
 };
 
-// The rank that exceeds the median of its stage by the largest factor.
-struct Slowest {
+struct SlowRank {
   int rank = -1;
-  double seconds = 0, median = 0;
-
-  // Twice as slow as the median, by at least 10 ms.
-  bool straggles() const { return rank >= 0 && seconds >= 2 * median && seconds - median >= 0.01; }
+  double seconds = 0, median = 0;  // of its stage
 };
-Slowest slowest_of(std::span<const BusyRank> ranks);
-// "rank 2 on n3 is a straggler: its step takes 312 ms without waiting, 5.2 times the median of 60 ms"
-std::string in_words(const Slowest& slowest, std::string_view host);
 
-// A rank that is slow in a single step may have been interrupted, and on a busy machine another may be: it is confirmed
-// when it straggles in two of three measurements, of which the first finds any straggler.
-class Suspicion {
+// The ranks that take 2.5 times the median of their stage, if the difference is a fifth of `step`, the time of a step
+// with its waits.
+std::vector<SlowRank> slow_ranks(std::span<const BusyRank> ranks, double step);
+// "rank 2 on n3 is a straggler: its step takes 312 ms without waiting, 5.2 times the median of 60.0 ms"
+std::string in_words(const SlowRank& slow, std::string_view host);
+
+// A rank that is slow once may have been interrupted, and on a busy machine another may be next: it is a straggler if
+// it is slow in three comparisons in a row, until it is not slow in three in a row.
+class StragglerWatch {
  public:
-  // Adds a measurement; whether its straggler is confirmed.
-  bool confirms(const Slowest& slowest);
-  bool open() const { return left_ > 0; }  // further measurements are to confirm one
+  // Adds a comparison. Returns the ranks that it makes stragglers, and those that are stragglers no longer, with
+  // `median` 0.
+  std::vector<SlowRank> add(std::span<const SlowRank> slow);
+  bool undecided() const;                    // further comparisons are to confirm one
+  std::vector<SlowRank> stragglers() const;  // as last compared
 
  private:
-  std::map<int, int> found_;  // times that each rank straggled
-  int left_ = 0;
+  struct Seen {
+    SlowRank last;
+    int in_a_row = 0;  // comparisons that contradict `straggler`
+    bool straggler = false;
+  };
+  std::map<int, Seen> seen_;  // by rank
 };
 
-// Over the measured steps of a run.
+// Over the steps of a run.
 class Stragglers {
  public:
-  explicit Stragglers(const Rank& rank) : rank_(rank) {}
+  // `folder`, `observer`: on rank 0 only; null on the others.
+  Stragglers(const Rank& rank, const std::filesystem::path* folder, Observer* observer);
 
-  // Collective. `seconds`: of this rank in one step, without what it waited for others. On rank 0 the line about a
-  // straggler that was not named in the last ten minutes, else "".
-  std::string compare(double seconds);
-  // On rank 0: whether the last measurement found one that the next is to confirm.
-  bool suspects() const { return suspicion_.open(); }
+  bool enabled() const { return rank_.world.size() > 1 && rank_.settings().launch.straggler_seconds > 0; }
+  // Adds a step of this rank, in seconds: `busy` without what it waited for others.
+  void add(double busy, double whole) { busy_ += busy, whole_ += whole, ++steps_; }
+  // On rank 0: whether the steps added since the last comparison suffice for another.
+  bool due() const;
+  // Collective. Compares the steps added since the last call, and reports stragglers on rank 0.
+  void compare(int64_t steps_done);
+  // On rank 0: whether the next comparison is to confirm a straggler.
+  bool undecided() const { return watch_.undecided(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void report(std::span<const SlowRank> changed, int64_t steps_done);
+  void write() const;
+
   const Rank& rank_;
+  const std::filesystem::path* folder_;
+  Observer* observer_;
   std::vector<std::string> hosts_;
-  Suspicion suspicion_;
-  int named_ = -1;
-  Clock::time_point when_ = {};  // it was named
+  StragglerWatch watch_;
+  std::map<int, int64_t> since_;  // step, of each straggler
+  double busy_ = 0, whole_ = 0;
+  int64_t steps_ = 0;
+  Clock::time_point last_ = Clock::now();
 };
 
 }  // namespace kintsugi::train
