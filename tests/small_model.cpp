@@ -53,6 +53,7 @@ config::Settings offload_model(const std::string& family, const std::string& dty
 
 std::vector<double> values(const tensor::View& v) {
   std::vector<double> out;
+  if (v.dtype() == tensor::DType::i8) return {v.as<int8_t>().begin(), v.as<int8_t>().end()};
   tensor::dispatch(v.dtype(), [&]<typename T>(T) {
     for (const T& x : v.as<T>()) out.push_back(static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x)));
   });
@@ -60,6 +61,10 @@ std::vector<double> values(const tensor::View& v) {
 }
 
 void put(const tensor::View& v, const std::vector<double>& x) {
+  if (v.dtype() == tensor::DType::i8) {
+    for (size_t i = 0; i < x.size(); ++i) v.as<int8_t>()[i] = static_cast<int8_t>(x[i]);
+    return;
+  }
   tensor::dispatch(v.dtype(), [&]<typename T>(T) {
     for (size_t i = 0; i < x.size(); ++i) v.as<T>()[i] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(x[i]));
   });

@@ -243,8 +243,8 @@ std::vector<Key> lora_keys() {
            "linear layers with adapters: names or suffixes; * matches any text; empty: all in the blocks "
            "but experts",
            "target_modules lora_target_modules"}),
-      lora<&Lora::frozen_dtype>({"frozen_dtype", OneOf{{"same", "bf16"}}, fixed, "",
-                                 "storage of the frozen matrices of the blocks: same as train.dtype, or bf16",
+      lora<&Lora::frozen_dtype>({"frozen_dtype", OneOf{{"same", "bf16", "int8"}}, fixed, "",
+                                 "storage of the frozen matrices of the blocks: same as train.dtype, bf16 or int8",
                                  "storage frozen_storage"}),
   };
 }

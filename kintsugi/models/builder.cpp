@@ -20,14 +20,15 @@ graph::Matrix experts_matrix(const Shape& shape) {
   return {};
 }
 
-// Stored in bf16.
-graph::State narrow_weight(const std::string& name, const Shape& shape, int layer, Init init) {
+// A weight of another dtype than the model's.
+graph::State stored_weight(const std::string& name, const tensor::Type& type, int layer, Init init) {
   graph::State state;
   state.name = name;
-  state.type = {shape, DType::bf16};
+  state.type = type;
   state.layer = layer;
   state.decay = true;
   state.init = init;
+  state.matrix = experts_matrix(type.shape);
   return state;
 }
 
@@ -54,16 +55,16 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
                         bool bias) {
   const bool in_block = graph_.layer >= 0 && graph_.layer < model_.layers;
   const Init init = {Init::Kind::normal, deviation};
-  const std::string of_weight = name + ".weight";
-  if (in_block && pass_.lora && stores_narrow(*pass_.lora) && states_.find(of_weight) == graph::kNone)
-    states_.add(narrow_weight(of_weight, shape, graph_.layer, init));
-  const ValueId w = weight(of_weight, shape, init, true);
-  if (in_block) {
-    int inputs = 0;
-    for (const tensor::Dim& d : shape) inputs += graph_.shape(x).has(d.name) ? 1 : 0;
-    states_.set_matrix(states_.find(of_weight), {.batch = 0, .rows = inputs});
-  }
-  ValueId y = graph_.contract(x, w, out, dtype_);
+  int inputs = 0;
+  for (const tensor::Dim& d : shape) inputs += graph_.shape(x).has(d.name) ? 1 : 0;
+  const std::vector<tensor::Dim> columns(shape.begin() + inputs, shape.end());
+  const Stored w = in_block ? matrix(name, shape, Shape(columns), init)
+                            : Stored{.weight = weight(name + std::string(kWeight), shape, init, true)};
+  if (in_block) states_.set_matrix(states_.find(name + std::string(kWeight)), {.batch = 0, .rows = inputs});
+  ValueId y = w.scale == graph::kNone
+                  ? graph_.contract(x, w.weight, out, dtype_)
+                  : graph_.op("contract", {x, w.weight, graph::kNone, graph::kNone, graph::kNone, w.scale},
+                              {{"dims", std::string(out)}, {"dtype", std::string(tensor::name_of(dtype_))}});
   if (bias) {
     std::vector<tensor::Dim> dims;
     for (const std::string& d : tensor::words(out))
@@ -72,6 +73,22 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
   }
   if (!pass_.lora || !in_block || !has_adapter(*pass_.lora, name)) return y;
   return graph_.add({y, adapted(x, name, shape, out)});
+}
+
+Builder::Stored Builder::matrix(const std::string& name, const Shape& shape, const Shape& columns, Init init) {
+  const std::string of_weight = name + std::string(kWeight), of_scale = name + std::string(kScale);
+  const std::optional<DType> dtype = pass_.lora ? frozen_dtype(*pass_.lora) : std::nullopt;
+  const bool codes = dtype == DType::i8;
+  const Init start = codes ? Init{Init::Kind::normal, kCodeDeviation} : init;
+  if (dtype && states_.find(of_weight) == graph::kNone)
+    states_.add(stored_weight(of_weight, {shape, *dtype}, graph_.layer, start));
+  const ValueId w = weight(of_weight, shape, start, true);
+  if (!codes) return {.weight = w};
+  base::require(init.kind == Init::Kind::normal, "models", "the initial codes of {} are of normal numbers", name);
+  if (states_.find(of_scale) == graph::kNone)
+    states_.add(stored_weight(of_scale, {columns, graph::wide(dtype_)}, graph_.layer,
+                              {Init::Kind::constant, init.value / kCodeDeviation}));
+  return {.weight = w, .scale = graph_.read(states_.find(of_scale))};
 }
 
 ValueId Builder::adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out) {

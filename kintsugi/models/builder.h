@@ -119,6 +119,13 @@ class Builder {
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }
 
  private:
+  // A matrix of a linear layer: NAME.weight, and the scales of its int8 codes if lora.frozen_dtype stores these.
+  struct Stored {
+    ValueId weight = graph::kNone;
+    ValueId scale = graph::kNone;
+  };
+  // `columns`: the last dims of the shape, each index of which has a scale.
+  Stored matrix(const std::string& name, const Shape& shape, const Shape& columns, Init init);
   ValueId adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out);
   ValueId cached(ValueId x, const std::string& name);
   // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.

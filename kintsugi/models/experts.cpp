@@ -11,22 +11,6 @@ namespace kintsugi::models {
 
 using graph::StateKind;
 
-namespace {
-
-// A weight of experts that is stored in bf16.
-graph::State narrow_experts(const std::string& name, const Shape& shape, int layer, Init init) {
-  graph::State state;
-  state.name = name;
-  state.type = {shape, DType::bf16};
-  state.layer = layer;
-  state.decay = true;
-  state.init = init;
-  state.matrix = {.batch = 1, .rows = 1};
-  return state;
-}
-
-}  // namespace
-
 // Found or created; not a weight, since it has no gradient.
 ValueId Builder::router_bias(const std::string& name, const Shape& shape) {
   graph::StateId id = states_.find(name);
@@ -123,17 +107,13 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
 ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& shape, const Slots& slots,
                                double deviation) {
   const tensor::Dim expert = shape[0], in = shape[1], out = shape[2];
-  const auto product = [&](ValueId of, ValueId by, const tensor::Dim& columns) {
-    return graph_.op("grouped", {of, by, slots.counts},
+  const auto product = [&](ValueId of, const Stored& by, const tensor::Dim& columns) {
+    return graph_.op("grouped", {of, by.weight, slots.counts, by.scale},
                      {{"dims", "batch expert slot " + columns.name},
                       {"dtype", std::string(tensor::name_of(dtype_))},
                       {"filled", slots.filled}});
   };
-  const std::string matrix = name + ".weight";
-  const Init normal = {Init::Kind::normal, deviation};
-  if (pass_.lora && stores_narrow(*pass_.lora) && states_.find(matrix) == graph::kNone)
-    states_.add(narrow_experts(matrix, shape, graph_.layer, normal));
-  ValueId y = product(x, weight(matrix, shape, normal, true), out);
+  ValueId y = product(x, matrix(name, shape, {expert, out}, {Init::Kind::normal, deviation}), out);
   if (model_.bias_ffn)
     y = graph_.op("expert_bias", {y, weight(name + ".bias", {expert, out}, {}, false), slots.counts});
   if (!pass_.lora || !has_expert_adapters(*pass_.lora, name)) return y;
@@ -144,7 +124,8 @@ ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& 
   const ValueId up = weight(name + std::string(kLoraB), {expert, rank, out}, {}, true);
   if (lora.dropout > 0.0 && pass_.purpose == Purpose::train)
     x = graph_.op("dropout", {x}, {{"p", lora.dropout}, {"key", name + ".lora"}});
-  return graph_.add({y, product(graph_.scale(product(x, down, rank), lora_scale(lora)), up, out)});
+  const ValueId narrow = graph_.scale(product(x, {.weight = down}, rank), lora_scale(lora));
+  return graph_.add({y, product(narrow, {.weight = up}, out)});
 }
 
 ValueId Builder::gate_and_up(ValueId gate, ValueId up) {

@@ -97,11 +97,12 @@ void freeze(graph::StateTable& states, const config::Settings& s) {
       const std::string& name = states[id].name;
       const bool is_new =
           std::ranges::any_of(s.train.init_new, [&](const std::string& begin) { return name.starts_with(begin); });
-      if (is_new && stores_narrow(s.lora) && states[id].type.dtype != tensor::dtype_from(s.train.dtype))
+      if (is_new && frozen_dtype(s.lora) == states[id].type.dtype &&
+          states[id].type.dtype != tensor::dtype_from(s.train.dtype))
         throw base::UserError("model",
-                              "train.init_new trains \"{}\", which lora.frozen_dtype = \"bf16\" stores without an fp32 "
+                              "train.init_new trains \"{}\", which lora.frozen_dtype = \"{}\" stores without an fp32 "
                               "copy; leave one out",
-                              name);
+                              name, s.lora.frozen_dtype);
       if (!is_adapter(name) && !is_new) states.freeze(id);
     }
   }

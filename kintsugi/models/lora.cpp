@@ -32,8 +32,9 @@ bool has_expert_adapters(const config::Lora& lora, std::string_view layer) {
   return !lora.targets.empty() && has_adapter(lora, layer);
 }
 
-bool stores_narrow(const config::Lora& lora) {
-  return lora.rank > 0 && lora.frozen_dtype == "bf16";
+std::optional<tensor::DType> frozen_dtype(const config::Lora& lora) {
+  if (lora.rank == 0 || lora.frozen_dtype == "same") return std::nullopt;
+  return tensor::dtype_from(lora.frozen_dtype);
 }
 
 double lora_scale(const config::Lora& lora) {
@@ -41,7 +42,6 @@ double lora_scale(const config::Lora& lora) {
 }
 
 void require_targets(const graph::StateTable& states, const config::Lora& lora) {
-  constexpr std::string_view kWeight = ".weight";
   std::vector<std::string> layers, adapted;
   for (const graph::State& s : states) {
     if (s.kind != graph::StateKind::weight || s.layer < 0) continue;

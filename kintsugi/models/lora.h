@@ -3,6 +3,7 @@
 // W [expert in out], A [expert in lora], B [expert lora out].
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,15 @@ bool has_adapter(const config::Lora& lora, std::string_view layer);
 // The same for a layer of experts, "layer0.ffn.gate". Without targets, none match.
 bool has_expert_adapters(const config::Lora& lora, std::string_view layer);
 
-// Whether the frozen matrices of the blocks' linear layers are stored in bf16, whatever train.dtype.
-bool stores_narrow(const config::Lora& lora);
+// The storage of the frozen matrices of the blocks' linear layers, if it is not train.dtype. int8 has codes, and a
+// state with the suffix kScale instead of kWeight: W [in ... out ...] is codes times scale [out ...], scale = the
+// largest magnitude of a column / 127; experts have scales [expert out] (vector-wise quantization; Dettmers et al.
+// 2022, "LLM.int8()", section 3.1).
+std::optional<tensor::DType> frozen_dtype(const config::Lora& lora);
+inline constexpr std::string_view kWeight = ".weight", kScale = ".scale";
+inline constexpr double kMostCode = 127;
+// Initial codes are normal numbers of this standard deviation, so that the largest are 4 deviations.
+inline constexpr double kCodeDeviation = kMostCode / 4;
 
 double lora_scale(const config::Lora& lora);  // alpha / rank
 

@@ -1,6 +1,7 @@
 // The initial value of every state, for each element a function of (seed, name, index in the whole tensor).
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "kintsugi/base/error.h"
@@ -29,7 +30,9 @@ namespace {
 
 template <typename T>
 T rounded(double x) {
-  if constexpr (std::is_arithmetic_v<T>) {
+  if constexpr (std::is_same_v<T, int8_t>) {
+    return static_cast<T>(std::clamp(std::nearbyint(x), -127.0, 127.0));
+  } else if constexpr (std::is_arithmetic_v<T>) {
     return static_cast<T>(x);
   } else {
     return T(static_cast<float>(x));
@@ -51,7 +54,7 @@ void draw(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<T
     for (size_t at = 0; at < x.size(); at += some.size()) {
       const std::span<float> drawn = std::span(some).first(std::min(some.size(), x.size() - at));
       kernels::host::draw_normal(key, first + at, scale, drawn);
-      std::ranges::transform(drawn, x.begin() + static_cast<std::ptrdiff_t>(at), [](float v) { return T(v); });
+      std::ranges::transform(drawn, x.begin() + static_cast<std::ptrdiff_t>(at), [](float v) { return rounded<T>(v); });
     }
   }
 }
@@ -90,7 +93,7 @@ void Executor::initialize(uint64_t seed, bool drawn) {
       });
       continue;
     }
-    tensor::dispatch(dtype, [&]<typename T>(T) {
+    const auto fill = [&]<typename T>(T) {
       change_runs(*this, s, [&](const program::Run& run, std::byte* data) {
         T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
@@ -99,7 +102,8 @@ void Executor::initialize(uint64_t seed, bool drawn) {
                std::span(x + r.begin, static_cast<size_t>(r.size())));
         });
       });
-    });
+    };
+    dtype == tensor::DType::i8 ? fill(int8_t{}) : tensor::dispatch(dtype, fill);
   }
   if (device) device->synchronize();
 }

@@ -34,13 +34,15 @@ StateInfo as_read(StateInfo s) {
 template <typename F>
 void for_each_element(const LayoutRun& layout, const StateInfo& s, int rank, F&& f) {
   const run::Executor& executor = layout.executor(rank);
-  tensor::dispatch(executor.program().buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+  const tensor::DType dtype = executor.program().buffer(s.buffer).type.dtype;
+  const auto look = [&]<typename T>(T) {
     run::look_at_runs(executor, s, [&](const program::Run& r, const std::byte* data) {
       const T* x = reinterpret_cast<const T*>(data);
       for (int64_t i = 0; i < r.count; ++i)
         f(static_cast<size_t>(r.whole + i), static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[i])));
     });
-  });
+  };
+  dtype == tensor::DType::i8 ? look(int8_t{}) : tensor::dispatch(dtype, look);
 }
 
 std::vector<double> whole(const LayoutRun& twin, const StateInfo& s) {

@@ -24,7 +24,9 @@ bool finite(const tensor::View& view) {
 // Whether the elements of a state that this rank holds are finite.
 bool finite(const run::Executor& executor, const program::StateInfo& s) {
   bool all = true;
-  tensor::dispatch(executor.program().buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+  const tensor::DType dtype = executor.program().buffer(s.buffer).type.dtype;
+  if (!tensor::is_floating(dtype)) return true;  // codes, whose scales are states too
+  tensor::dispatch(dtype, [&]<typename T>(T) {
     run::look_at_runs(executor, s, [&](const program::Run& run, const std::byte* data) {
       const T* x = reinterpret_cast<const T*>(data);
       for (int64_t i = 0; all && i < run.count; ++i) all = std::isfinite(static_cast<tensor::arithmetic_t<T>>(x[i]));

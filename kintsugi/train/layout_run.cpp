@@ -115,7 +115,10 @@ std::map<std::string, std::vector<double>> LayoutRun::whole_states(
         });
       };
       const tensor::DType dtype = p.buffer(s.buffer).type.dtype;
-      dtype == tensor::DType::u8 ? take(uint8_t{}) : tensor::dispatch(dtype, take);
+      if (dtype == tensor::DType::u8)
+        take(uint8_t{});
+      else
+        dtype == tensor::DType::i8 ? take(int8_t{}) : tensor::dispatch(dtype, take);
     }
   }
   std::map<std::string, std::vector<double>> all;
