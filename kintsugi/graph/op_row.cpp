@@ -39,8 +39,12 @@ Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const t
           const tensor::Attributes& attributes, tensor::Absent absent) {
   Cost c = {.cost_class = row.cost_class};
   if (row.view) return c;
-  for (const tensor::Type& t : ins) c.memory_bytes += static_cast<double>(t.bytes());
-  for (const tensor::Type& t : outs) c.memory_bytes += static_cast<double>(t.bytes());
+  const double filled = attributes.has("filled") ? attributes.number("filled") : 1.0;  // only slots in use are accessed
+  const auto bytes = [&](const tensor::Type& t) {
+    return static_cast<double>(t.bytes()) * (t.shape.has("slot") ? filled : 1.0);
+  };
+  for (const tensor::Type& t : ins) c.memory_bytes += bytes(t);
+  for (const tensor::Type& t : outs) c.memory_bytes += bytes(t);
   if (row.flops) {
     c.flops = row.flops({row.ins, ins, absent.ins}, {row.outs, outs, absent.outs}, attributes);
   } else if (!outs.empty()) {

@@ -43,11 +43,6 @@ struct ExpertBiasIn {  // the gradient has dy instead of x and bias
   static constexpr OperandList kNames = {"x", "bias", "counts"};
   static constexpr OperandList kGradNames = {"dy", "counts"};
 };
-struct ClampedGatedIn {
-  enum : size_t { kGate, kUp, kDy };
-  static constexpr OperandList kNames = {"gate", "up"};
-  static constexpr OperandList kGradNames = {"gate", "up", "dy"};
-};
 struct BalanceBiasIn {
   enum : size_t { kBias, kLoad, kFinite };
   static constexpr OperandList kNames = {"bias", "load", "finite"};
@@ -69,8 +64,8 @@ struct WeighIn {
   static constexpr OperandList kNames = {"y", "slots", "x"};
 };
 struct GroupedIn {
-  enum : size_t { kA, kB, kCounts, kScale };
-  static constexpr OperandList kNames = {"a", "b", "counts", tensor::optional("scale")};
+  enum : size_t { kA, kB, kCounts, kScale, kAdded };
+  static constexpr OperandList kNames = {"a", "b", "counts", tensor::optional("scale"), tensor::optional("added")};
 };
 struct GroupedOut {
   enum : size_t { kY };

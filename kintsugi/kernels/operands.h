@@ -38,9 +38,14 @@ struct NormGradOut {  // layer norm; RMS norm has only the first two
   static constexpr OperandList kNames = {"dx", "dgamma", tensor::optional("dbeta"), tensor::optional("sums")};
 };
 
+// Also of `clamped_gated`. counts: of operands with slots, of which those in use are computed.
+struct GatedIn {
+  enum : size_t { kGate, kUp, kCounts };
+  static constexpr OperandList kNames = {"gate", "up", tensor::optional("counts")};
+};
 struct GatedGradIn {
-  enum : size_t { kGate, kUp, kDy };
-  static constexpr OperandList kNames = {"gate", "up", "dy"};
+  enum : size_t { kGate, kUp, kDy, kCounts };
+  static constexpr OperandList kNames = {"gate", "up", "dy", tensor::optional("counts")};
 };
 
 // The gradient has the same first six operands.

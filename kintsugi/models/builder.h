@@ -142,7 +142,7 @@ class Builder {
   // A dense feed-forward layer of that inner width.
   ValueId dense(ValueId h, const std::string& name, int64_t width);
   // activation(gate) * up, or the clamped form of model.gate_clamp.
-  ValueId gate_and_up(ValueId gate, ValueId up);
+  ValueId gate_and_up(ValueId gate, ValueId up, const Slots& slots);
   // Multi-head latent attention, DeepSeek-V2 2024, section 2.1; h: [batch seq embed] -> as h.
   ValueId latent_attention(ValueId h, const std::string& name);
   // RMS norm over the dims of `over`, the last dims of x.

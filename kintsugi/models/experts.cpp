@@ -94,7 +94,7 @@ ValueId Builder::experts(ValueId h, const std::string& name) {
   const Shape inner = {expert, embed(), ffn()};
   if (model_.gated) {
     const ValueId gate = product(x, ".gate", inner, deviation());
-    x = gate_and_up(gate, product(x, ".up", inner, deviation()));
+    x = gate_and_up(gate, product(x, ".up", inner, deviation()), filled_slots);
   } else {
     x = activation(product(x, ".up", inner, deviation()));
   }
@@ -128,10 +128,12 @@ ValueId Builder::expert_linear(ValueId x, const std::string& name, const Shape& 
   return graph_.add({y, product(narrow, {.weight = up}, out)});
 }
 
-ValueId Builder::gate_and_up(ValueId gate, ValueId up) {
+ValueId Builder::gate_and_up(ValueId gate, ValueId up, const Slots& slots) {
+  const std::vector<ValueId> ins = {gate, up, slots.counts};
   if (model_.gate_clamp > 0.0)
-    return graph_.op("clamped_gated", {gate, up}, {{"clamp", model_.gate_clamp}, {"slope", model_.gate_slope}});
-  return graph_.op("gated", {gate, up}, {{"activation", model_.activation}});
+    return graph_.op("clamped_gated", ins,
+                     {{"clamp", model_.gate_clamp}, {"slope", model_.gate_slope}, {"filled", slots.filled}});
+  return graph_.op("gated", ins, {{"activation", model_.activation}, {"filled", slots.filled}});
 }
 
 }  // namespace kintsugi::models

@@ -1,6 +1,7 @@
 // Matmuls of all experts of a rank, for filled slots only. One of a and b has the dim slot, or both.
 // a: [batch expert slot ...], b: [expert ...] or [batch expert slot ...], counts: [batch expert]. An operand b
 // [expert in out] in int8 codes is b times `scale` [expert out].
+// `added`, set by lower/fuse, is added to y.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -16,15 +17,15 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
     return g.op("grouped", {left, right, counts, of_right}, attributes);
   };
   const ValueId da = product(dy[0], b, a, scale);
-  if (scale != kNone) return {da, kNone, kNone, kNone};  // codes have no gradient
-  return {da, product(a, dy[0], b, kNone), kNone, kNone};
+  if (scale != kNone) return {da, kNone, kNone, kNone, kNone};  // codes have no gradient
+  return {da, product(a, dy[0], b, kNone), kNone, kNone, kNone};
 }
 
 }  // namespace
 
 OpRow grouped() {
   return {.kind = "grouped",
-          .ins = {"a", "b", "counts", optional("scale")},
+          .ins = {"a", "b", "counts", optional("scale"), optional("added")},
           .outs = {"y"},
           .infer = [](Types ins, const Attributes& attributes) -> OutTypes {
             const Shape &a = ins["a"].shape, &b = ins["b"].shape;

@@ -182,4 +182,10 @@ double per_element(Types, Types outs, const Attributes&) {
   return PerElement * elements(outs);
 }
 
+// The same, for the mean number of slots in use where the attribute "filled" is that share of all slots.
+template <int PerElement>
+double per_filled(Types, Types outs, const Attributes& attributes) {
+  return PerElement * elements(outs) * (attributes.has("filled") ? attributes.number("filled") : 1.0);
+}
+
 }  // namespace kintsugi::ops

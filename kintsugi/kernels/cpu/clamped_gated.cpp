@@ -1,4 +1,5 @@
 #include "kintsugi/kernels/cpu/experts.h"
+#include "kintsugi/kernels/cpu/filled_slots.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/clamped_gated.cpp"
@@ -56,7 +57,7 @@ void clamped_gated_part(const KernelCall& call, base::Range r) {
 }
 
 void clamped_gated_grad_part(const KernelCall& call, base::Range r) {
-  using In = ClampedGatedIn;
+  using In = GatedGradIn;
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {
     const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data) + r.begin; };
     const auto out = [&](size_t i) { return reinterpret_cast<T*>(call.outs[i].data) + r.begin; };
@@ -75,13 +76,11 @@ HWY_EXPORT(clamped_gated_part);
 HWY_EXPORT(clamped_gated_grad_part);
 
 void clamped_gated(const KernelCall& call) {
-  const auto part = HWY_DYNAMIC_DISPATCH(clamped_gated_part);
-  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+  for_gated_elements(call, call.ins[GatedIn::kCounts], HWY_DYNAMIC_DISPATCH(clamped_gated_part));
 }
 
 void clamped_gated_grad(const KernelCall& call) {
-  const auto part = HWY_DYNAMIC_DISPATCH(clamped_gated_grad_part);
-  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+  for_gated_elements(call, call.ins[GatedGradIn::kCounts], HWY_DYNAMIC_DISPATCH(clamped_gated_grad_part));
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -153,12 +153,9 @@ constexpr int64_t kTokens = 16;  // minimum share
 HWY_EXPORT(dispatch_part);
 
 void dispatch(const KernelCall& call) {
-  const tensor::View& y = call.outs[0];
-  call.team.for_shares(y.elements() * tensor::size_of(y.dtype()), 1 << 15,
-                       [&](base::Range r, int) { std::memset(y.data + r.begin, 0, static_cast<size_t>(r.size())); });
   const auto part = HWY_DYNAMIC_DISPATCH(dispatch_part);
   const tensor::View& slots = call.ins[DispatchIn::kSlots];
-  const SlotRows rows(call, slots, y);
+  const SlotRows rows(call, slots, call.outs[0]);
   call.team.for_shares(slots.elements() / rows.choices(), kTokens,
                        [&](base::Range tokens, int) { part(call, rows, tokens); });
 }

@@ -1,6 +1,7 @@
 // Biases of experts over filled slots. x, dy: [batch expert slot wide], bias, dbias: [expert wide], counts: [batch
 // expert]
 #include "kintsugi/kernels/cpu/experts.h"
+#include "kintsugi/kernels/cpu/filled_slots.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/expert_bias.cpp"
@@ -41,51 +42,21 @@ namespace kintsugi::kernels::cpu {
 HWY_EXPORT(add_expert_bias);
 HWY_EXPORT(add_slot_to_sum);
 
-namespace {
-
-// The filled slots of an expert for a sample are the first ones; of those, the local block has a contiguous part.
-struct FilledSlots {
-  const int32_t* counts;
-  int64_t experts, slots, begin = INT64_MAX, length = 0;
-
-  FilledSlots(const KernelCall& call, const tensor::Shape& x, const tensor::View& counts_view)
-      : counts(reinterpret_cast<const int32_t*>(counts_view.data)), experts(x[1].size), slots(x[2].size) {
-    const std::span<const tensor::Segment> segments = call.index("slot").segments();
-    if (segments.empty() || segments[0].global < 0) return;
-    base::require(segments.size() == 1 || segments[1].global < 0, "expert_bias", "slots are not cut contiguously");
-    begin = segments[0].global;
-    length = segments[0].count;
-  }
-  int64_t filled(int64_t sample, int64_t expert) const {
-    const int64_t count = counts[sample * experts + expert];
-    return count <= begin ? 0 : std::min(count - begin, length);
-  }
-};
-
-}  // namespace
-
 bool expert_bias_takes(const Operands& o) {
   const tensor::Shape& x = o.ins[ExpertBiasIn::kX].shape;
-  const bool dims = x.rank() == 4 && x[0].name == "batch" && x[1].name == "expert" && x[2].name == "slot";
   const bool backward = o.outs[0].shape.rank() == 2;
-  return dims && is_fast(o.ins[0].dtype) &&
+  return has_slot_rows(x) && is_fast(o.ins[0].dtype) &&
          (backward ? o.outs[0].dtype == tensor::DType::f32 : is_fast(o.outs[0].dtype));
 }
 
 void expert_bias(const KernelCall& call) {
-  const tensor::View &x = call.ins[ExpertBiasIn::kX], &y = call.outs[0];
-  const tensor::Shape& shape = x.shape();
+  const tensor::Shape& shape = call.ins[ExpertBiasIn::kX].shape();
   const FilledSlots slots(call, shape, call.ins[ExpertBiasIn::kCounts]);
-  const int64_t wide = shape[3].size, size = tensor::size_of(x.dtype());
+  const int64_t wide = shape[3].size;
   const auto add = HWY_DYNAMIC_DISPATCH(add_expert_bias);
-  call.team.for_shares(shape[0].size * slots.experts, 1, [&](base::Range r, int) {
-    for (int64_t i = r.begin; i < r.end; ++i) {
-      const int64_t expert = i % slots.experts, filled = slots.filled(i / slots.experts, expert);
-      for (int64_t s = 0; s < filled; ++s) add(call, (i * slots.slots + s) * wide, expert * wide, wide);
-      const int64_t rest = (i * slots.slots + filled) * wide * size;
-      if (y.data != x.data)
-        std::memcpy(y.data + rest, x.data + rest, static_cast<size_t>((slots.slots - filled) * wide * size));
-    }
+  slots.for_rows(call.team, 16, [&](int64_t row, int64_t n) {
+    const int64_t expert = row / slots.slots() % slots.experts();
+    for (int64_t i = row; i < row + n; ++i) add(call, i * wide, expert * wide, wide);
   });
 }
 
@@ -94,12 +65,12 @@ void expert_bias_grad(const KernelCall& call) {
   const FilledSlots slots(call, shape, call.ins[1]);
   const int64_t wide = shape[3].size;
   const auto add = HWY_DYNAMIC_DISPATCH(add_slot_to_sum);
-  call.team.for_shares(slots.experts, 1, [&](base::Range r, int) {
+  call.team.for_shares(slots.experts(), 1, [&](base::Range r, int) {
     for (int64_t expert = r.begin; expert < r.end; ++expert) {
       float* sum = reinterpret_cast<float*>(call.outs[0].data) + expert * wide;
       if (!call.accumulates(0)) std::fill_n(sum, wide, 0.0f);
       for (int64_t sample = 0; sample < shape[0].size; ++sample) {
-        const int64_t first = (sample * slots.experts + expert) * slots.slots;
+        const int64_t first = (sample * slots.experts() + expert) * slots.slots();
         for (int64_t s = 0; s < slots.filled(sample, expert); ++s) add(call, (first + s) * wide, sum, wide);
       }
     }

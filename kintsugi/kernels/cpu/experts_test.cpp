@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/reference/reference_kernels.h"
 
@@ -35,6 +37,16 @@ tensor::DimIndex part_of(int64_t first, int64_t local, int64_t whole) {
   std::vector<tensor::Segment> segments = {{there > 0 ? first : -1, there > 0 ? there : local}};
   if (there > 0 && there < local) segments.push_back({-1, local - there});
   return tensor::DimIndex(segments, whole);
+}
+
+// x [batch expert slot wide], of which the local slots begin at `first`, with `value` in slots without a token.
+Tensor with_unused(Tensor x, const Tensor& counts, double value, int64_t first = 0) {
+  const Shape& shape = x.type().shape;
+  const int64_t slots = shape[2].size, wide = shape[3].size;
+  for (int64_t row = 0; row < x.elements() / wide; ++row)
+    if (first + row % slots >= static_cast<int64_t>(counts.get(row / slots)))
+      for (int64_t i = 0; i < wide; ++i) x.set(row * wide + i, value);
+  return x;
 }
 
 }  // namespace
@@ -110,8 +122,8 @@ TEST(CpuExperts, Biases) {
                 {0, 25, 3, 16, 8, 0, 4, 2, 1, 22, 0, 0, 9, 1, 25});
   for (const DType dtype : kFastTypes) {
     Tensor bias = random_tensor({{"expert", kExperts}, {"ffn", kFfn}}, dtype, 1);
-    const auto check = [&](int64_t local, const std::vector<NamedIndex>& indices) {
-      Tensor x = random_tensor(rows(local, "ffn", kFfn), dtype, 2);
+    const auto check = [&](int64_t local, int64_t first, const std::vector<NamedIndex>& indices) {
+      Tensor x = with_unused(random_tensor(rows(local, "ffn", kFfn), dtype, 2), counts, 0.0, first);
       const Trial forward = {.kind = "expert_bias", .indices = indices, .threads = 2};
       compare(forward, {&x, &bias, &counts}, {Tensor(x.type())});
       compare_in_place(forward, {&x, &bias, &counts}, 0);
@@ -120,8 +132,8 @@ TEST(CpuExperts, Biases) {
         compare({.kind = "expert_bias_grad", .indices = indices, .accumulate = accumulate, .threads = 2}, {&x, &counts},
                 {sums}, {1e-5, 1e-4});
     };
-    check(kSlots, {});
-    for (const int64_t first : {0, 14, 21, 28}) check(7, {{"slot", part_of(first, 7, kSlots)}});
+    check(kSlots, 0, {});
+    for (const int64_t first : {0, 14, 21, 28}) check(7, first, {{"slot", part_of(first, 7, kSlots)}});
   }
 }
 
@@ -138,6 +150,34 @@ TEST(CpuExperts, ClampedGates) {
       compare({.kind = "clamped_gated_grad", .attributes = attributes, .threads = 2}, {&gate, &up, &dy},
               {Tensor(gate.type()), Tensor(gate.type())}, tolerance);
     }
+  });
+}
+
+// Slots without a token are neither computed nor read.
+TEST(CpuExperts, GatesOfSlotsInUse) {
+  constexpr int64_t kSlots = 25;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,
+                {0, 25, 3, 16, 8, 0, 4, 2, 1, 22, 0, 0, 9, 1, 25});
+  with_each_target([&] {
+    for (const DType dtype : kFastTypes)
+      for (const auto& [local, first] :
+           {std::pair{kSlots, int64_t{0}}, {int64_t{7}, int64_t{0}}, {7, 14}, {7, 21}, {7, 28}})
+        for (const char* kind : {"gated", "clamped_gated"}) {
+          const auto draw = [&](uint64_t seed) {
+            return with_unused(random_tensor(rows(local, "ffn", kFfn), dtype, seed, -9, 9), counts, nan, first);
+          };
+          Tensor gate = draw(1), up = draw(2), dy = draw(3);
+          const Tensor zero(gate.type());
+          Trial trial = {.kind = kind,
+                         .attributes = {{"activation", "silu"}, {"clamp", 7.0}, {"slope", 1.702}, {"filled", 0.5}},
+                         .indices = {{"slot", part_of(first, local, kSlots)}},
+                         .threads = 2};
+          const Tolerance tolerance = {1e-5, dtype == DType::bf16 ? 8e-3 : 1e-5};
+          compare(trial, {&gate, &up, &counts}, {zero}, tolerance);
+          trial.kind += "_grad";
+          compare(trial, {&gate, &up, &dy, &counts}, {zero, zero}, tolerance);
+        }
   });
 }
 

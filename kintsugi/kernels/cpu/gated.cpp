@@ -1,3 +1,4 @@
+#include "kintsugi/kernels/cpu/filled_slots.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -60,17 +61,22 @@ HWY_AFTER_NAMESPACE();
 namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(gated_part);
-
-void gated(const KernelCall& call) {
-  const auto part = HWY_DYNAMIC_DISPATCH(gated_part);
-  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
-}
-
 HWY_EXPORT(gated_grad_part);
 
+void gated(const KernelCall& call) {
+  for_gated_elements(call, call.ins[GatedIn::kCounts], HWY_DYNAMIC_DISPATCH(gated_part));
+}
+
 void gated_grad(const KernelCall& call) {
-  const auto part = HWY_DYNAMIC_DISPATCH(gated_grad_part);
-  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+  for_gated_elements(call, call.ins[GatedGradIn::kCounts], HWY_DYNAMIC_DISPATCH(gated_grad_part));
+}
+
+bool gated_takes(const Operands& o) {
+  return is_fast(o.ins[GatedIn::kGate].dtype) && (!o.ins.has(GatedIn::kCounts) || has_slot_rows(o.outs[0].shape));
+}
+bool gated_grad_takes(const Operands& o) {
+  return is_fast(o.ins[GatedGradIn::kGate].dtype) &&
+         (!o.ins.has(GatedGradIn::kCounts) || has_slot_rows(o.outs[0].shape));
 }
 
 }  // namespace kintsugi::kernels::cpu

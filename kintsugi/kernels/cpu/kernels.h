@@ -105,6 +105,8 @@ void tanh(const KernelCall& call);
 void tanh_grad(const KernelCall& call);
 void gated(const KernelCall& call);
 void gated_grad(const KernelCall& call);
+bool gated_takes(const Operands& o);
+bool gated_grad_takes(const Operands& o);
 void rotary(const KernelCall& call);
 int64_t rotary_workspace(const KernelShapes& shapes);
 

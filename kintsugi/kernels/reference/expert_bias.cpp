@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -17,6 +19,13 @@ void for_filled(const KernelCall& call, const Shape& x, const View& counts_view,
 }
 
 }  // namespace
+
+void clear_unused_slots(const KernelCall& call, const Shape& x, const View& counts, std::vector<double>& values) {
+  if (!counts.data) return;
+  std::vector<double> used(values.size(), 0.0);
+  for_filled(call, x, counts, [&](size_t at, size_t) { used[at] = values[at]; });
+  values = std::move(used);
+}
 
 void expert_bias(const KernelCall& call) {
   const View& x_view = call.ins[ExpertBiasIn::kX];

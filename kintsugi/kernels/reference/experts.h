@@ -1,8 +1,11 @@
 // Reference kernels of mixture-of-experts operations; see reference.h.
 #pragma once
 
+#include <vector>
+
 #include "kintsugi/kernels/expert_operands.h"
 #include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/kernels/reference/values.h"
 
 namespace kintsugi::kernels::reference {
 
@@ -26,5 +29,8 @@ void dispatch(const KernelCall&);
 void combine(const KernelCall&);
 void weigh(const KernelCall&);
 void grouped(const KernelCall&);
+
+// Sets the values of slots without a token to zero. x: [batch expert slot wide]; without counts there are no slots.
+void clear_unused_slots(const KernelCall& call, const Shape& x, const View& counts, std::vector<double>& values);
 
 }  // namespace kintsugi::kernels::reference

@@ -1,5 +1,6 @@
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/activation.h"
+#include "kintsugi/kernels/reference/experts.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -7,9 +8,10 @@ namespace kintsugi::kernels::reference {
 
 void gated(const KernelCall& call) {
   const Activation& act = activation(call.attributes.text("activation"));
-  const std::vector<double> gate = load(call.ins[0]);
-  std::vector<double> y = load(call.ins[1]);
+  const std::vector<double> gate = load(call.ins[GatedIn::kGate]);
+  std::vector<double> y = load(call.ins[GatedIn::kUp]);
   for (size_t i = 0; i < y.size(); ++i) y[i] *= act.value(gate[i]);
+  clear_unused_slots(call, call.outs[0].shape(), call.ins[GatedIn::kCounts], y);
   store(call, 0, y);
 }
 
@@ -23,6 +25,8 @@ void gated_grad(const KernelCall& call) {
     dgate[i] = dy[i] * up[i] * act.slope(gate[i]);
     dup[i] = dy[i] * act.value(gate[i]);
   }
+  for (std::vector<double>* d : {&dgate, &dup})
+    clear_unused_slots(call, call.outs[0].shape(), call.ins[In::kCounts], *d);
   store(call, 0, dgate);
   store(call, 1, dup);
 }

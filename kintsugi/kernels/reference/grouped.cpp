@@ -36,6 +36,11 @@ void grouped(const KernelCall& call) {
       if (place < 0 || place >= counts[static_cast<size_t>(count_begin[i] + count_step[j])]) continue;
       y[i] += a[static_cast<size_t>(a_begin[i] + a_step[j])] * b[static_cast<size_t>(b_begin[i] + b_step[j])];
     }
+  if (const View& added = call.ins[GroupedIn::kAdded]; added.data) {
+    const std::vector<double> terms = load(added);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += terms[i];
+    if (kept.has("slot")) clear_unused_slots(call, kept, counts_view, y);
+  }
   store(call, GroupedOut::kY, y);
 }
 
