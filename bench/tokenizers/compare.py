@@ -10,7 +10,7 @@ ratios with their range. `fast` is the ratio to encode_batch_fast, which keeps n
 --random N compares N random tokenizers too (random_tokenizers.py), each with 200 strings, and what they put around texts.
 NAME is a pipeline, or what names begin with; those of pipelines.py are the families', trained to --size tokens.
 """
-import argparse, json, os, random, statistics, struct, subprocess, sys, tempfile, time, unicodedata
+import argparse, collections, json, os, random, statistics, struct, subprocess, sys, tempfile, time, unicodedata
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -222,13 +222,14 @@ def arguments():
 def compare_random(options, lines, texts, folder):
     """Returns how many random tokenizers differ."""
     rng = random.Random(options.seed)
-    made, differ, refused, path, file, out = bases(lines), 0, 0, *(os.path.join(folder, n) for n in ("t.json", "texts", "out"))
+    made, differ, apart, path, file, out = bases(lines), 0, collections.Counter(), *(os.path.join(folder, n) for n in ("t.json", "texts", "out"))
     for number in range(options.random):
         try:
             document, before, after = draw(rng, made)
             theirs = Tokenizer.from_str(json.dumps(document))
         except Exception:
-            continue  # no tokenizer of theirs
+            apart["their reader refuses"] += 1
+            continue
         some = rng.sample(texts, 200)
         json.dump(document, open(path, "w"))
         write_texts(file, some)
@@ -237,16 +238,16 @@ def compare_random(options, lines, texts, folder):
             if done.returncode == 0:
                 print(f"random {number}: two tokens of one id are read: {json.dumps(document)[:300]}")
                 differ += 1
-            refused += 1
+            apart["two tokens of one id"] += 1
             continue
         try:
             expected = [theirs.encode(text, add_special_tokens=False).ids for text in some]
         except BaseException:
-            refused += 1
+            apart["their pattern gives up"] += 1
             continue
         if done.returncode != 0:
             if "not supported" in done.stderr or "gives up" in done.stderr:
-                refused += 1
+                apart["we say that it is not supported or gives up"] += 1
                 continue
             print(f"random {number}: {done.stderr.strip()[:300]}")
             differ += 1
@@ -260,7 +261,8 @@ def compare_random(options, lines, texts, folder):
             parts = {k: document[k] for k in ("normalizer", "pre_tokenizer", "added_tokens")}
             print(f"random {number}: {len(bad)} differ: {text!r:.200}\n    {ids}\n    {ours}\n    {json.dumps(parts)[:600]}")
         differ += bool(bad) or around != before + [-1] + after
-    print(f"random                   {differ:5} of {options.random} differ, {refused} are refused or ill-defined", flush=True)
+    print(f"random                   {differ:5} of {options.random} differ; not compared: "
+          + ", ".join(f"{n} ({why})" for why, n in sorted(apart.items())), flush=True)
     return differ
 
 

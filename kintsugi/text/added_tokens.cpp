@@ -67,8 +67,7 @@ void number_added_tokens(std::vector<AddedToken>& tokens, size_t num_model_token
     const auto [place, is_new] = places.emplace(token.content, numbered.size());
     if (is_new) {
       const int32_t known = id_in_model(token.content);
-      token.id = known >= 0 ? known : next;
-      next = std::max(next, token.id + 1);
+      token.id = known >= 0 ? known : next++;
       numbered.push_back(std::move(token));
     } else {
       token.id = numbered[place->second].id;

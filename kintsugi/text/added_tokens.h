@@ -28,8 +28,8 @@ struct AddedToken {
 // malformed.
 std::vector<AddedToken> read_added_tokens(const base::Json& document);
 
-// Numbers the tokens as Hugging Face's tokenizers do, ignoring ids in the file: a text in the model keeps the model's
-// id; the others are numbered in order after the model's tokens. Of two with equal text, the last counts.
+// Numbers the tokens as Hugging Face's tokenizers 0.23 do, ignoring ids in the file: a text in the model keeps the
+// model's id; the others are numbered in order after the model's tokens. Of two with equal text, the last counts.
 // `id_in_model`: -1 if the model lacks the text.
 void number_added_tokens(std::vector<AddedToken>& tokens, size_t num_model_tokens,
                          const std::function<int32_t(const std::string&)>& id_in_model);

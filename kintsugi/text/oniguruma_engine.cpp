@@ -69,11 +69,15 @@ class OnigurumaEngine final : public PatternEngine {
   std::string where_;
 };
 
+// Above the library's default of 10 million, since releases count differently.
+constexpr unsigned long kMostRetries = 40'000'000;
+
 int compile_regex(regex_t** regex, const std::string& pattern, OnigErrorInfo* info) {
   static std::once_flag once;
   std::call_once(once, [] {
     OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
     onig_initialize(encodings, 1);
+    onig_set_retry_limit_in_match(kMostRetries);
   });
   return onig_new(regex, as_bytes(pattern.data()), as_bytes(pattern.data() + pattern.size()), ONIG_OPTION_NONE,
                   ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, info);

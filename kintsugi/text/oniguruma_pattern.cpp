@@ -30,11 +30,12 @@ CodeSet with_new_cases(const CodeSet& set) {
   return more.empty() ? set : set | CodeSet(std::move(more));
 }
 
-// Brackets are never empty: spell out all characters, or none.
+// Brackets are never empty. Any character is not spelled as brackets, which without case would also match "ss" for "ß";
+// negated ones do not.
 std::string spell_set(const CodeSet& set, bool negated) {
   const std::string ranges = spell_ranges(set);
   if (!ranges.empty()) return (negated ? "[^" : "[") + ranges + "]";
-  return negated ? "[\\x{0}-\\x{10ffff}]" : "[^\\x{0}-\\x{10ffff}]";
+  return negated ? "(?m:.)" : "[^\\x{0}-\\x{10ffff}]";
 }
 
 // A named set: \p{L}, \w.

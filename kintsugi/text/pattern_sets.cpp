@@ -65,7 +65,8 @@ class SetReader {
   Escaped escape(bool in_brackets) {
     ++at_;
     const char c = peek();
-    if (c == 'p' || c == 'P') return {property(in_brackets)};
+    const bool names_set = (c == 'p' || c == 'P') && (!in_brackets || pattern_.substr(at_ + 1).starts_with('{'));
+    if (names_set) return {property(in_brackets)};
     if (at_ == pattern_.size()) throw Unread();
     if (static_cast<uint8_t>(c) >= 0x80) return {{}, take_character()};
     ++at_;
@@ -102,7 +103,7 @@ class SetReader {
       default:
         break;
     }
-    constexpr std::string_view kSigns = R"(!"#$%&()*+,-./:;=?@[\]^_{|}~ )";
+    constexpr std::string_view kSigns = R"(!"#$%&()*+,-./:;=?@[\]^_{|}~ pP)";  // \pL is two letters
     if (kSigns.find(c) == kSigns.npos) throw Unread();
     return {{}, static_cast<char32_t>(c)};
   }

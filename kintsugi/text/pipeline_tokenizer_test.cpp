@@ -191,6 +191,10 @@ TEST(PipelineTokenizer, GapsAndAddedTokensAreNumberedAsTheirsAre) {
   };
   const char* words = R"({"type":"WordLevel","vocab":{"a":0,"b":1,"c":5},"unk_token":"a"})";
   EXPECT_EQ(read(words, token(7, "<y>").c_str())->encode("<y>c"), (Ids{3, 5}));
+  // Ids of tokens that the model knows do not count.
+  const std::string known = token(5, "c") + "," + token(7, "<y>") + "," + token(8, "<z>");
+  const char* gap = R"({"type":"WordLevel","vocab":{"a":0,"b":1,"c":9},"unk_token":"a"})";
+  EXPECT_EQ(read(gap, known.c_str())->encode("<y>c<z>"), (Ids{3, 9, 4}));
   const char* pieces = R"({"type":"WordPiece","vocab":{"a":0,"b":4},"unk_token":"a"})";
   EXPECT_EQ(read(pieces, token(9, "[X]").c_str())->encode("b[X]"), (Ids{4, 2}));
   const char* unigram = R"({"type":"Unigram","unk_id":0,"vocab":[["<u>",0],["a",-1],["b",-2],["a",-3]]})";

@@ -71,6 +71,8 @@ TEST(PreTokenizer, ReadsPatternsAsOnigurumaDoes) {
   EXPECT_EQ(cut_by(R"(a$)", "a\na"), (Words{"a", "\n", "a"}));
   EXPECT_EQ(cut_by(R"(\w\b)", "a² b"), (Words{"a", "²", " ", "b"}));
   EXPECT_EQ(cut_by("(?i)ss", "aß"), (Words{"a", "ß"}));
+  EXPECT_EQ(cut_by(R"([\pL]+)", "apLa"), (Words{"a", "pL", "a"}));
+  EXPECT_EQ(cut_by("[^.](?i:[^[a&&b]]d)", "'sSd"), (Words{"'", "sSd"}));  // any one character, not "sS" for "ß"
   EXPECT_EQ(cut_by(R"(.+\R)", "a\nb"), (Words{"a\n", "b"}));
   EXPECT_EQ(cut_by(R"((?<=\R))", "a\n\nb"), (Words{"a\n\nb"}));  // which it takes for two characters
   EXPECT_EQ(cut_by("[[K&&é]-]", "a-\u0e4b"), (Words{"a", "-", "\u0e4b"}));
