@@ -165,7 +165,8 @@ TEST_F(ImageRuns, ArraysThatDoNotFitAreSaid) {
   EXPECT_EQ(
       error_of(write("small.npy", "|u1", "(2, 1, 8, 8)", 128), labels, lenet),
       "[model] conv2: height of the image is 2 positions there, fewer than the 5 of a window; model.image_height = "
-      "8 is too small");
+      "8 is too small; the least is 16");
+  EXPECT_EQ(error_of(write("least.npy", "|u1", "(2, 1, 16, 16)", 512), labels, lenet), "");
   EXPECT_EQ(
       error_of(write("flat.npy", "|u1", "(2, 64)", 128), labels, lenet),
       "[images] \"flat.npy\" holds [2 64] of |u1; images are [image height width], [image height width channel] or "
@@ -269,6 +270,13 @@ TEST_F(ImageRuns, ThePageShowsPredictions) {
   const Ended nowhere =
       run_kintsugi(files_.folder(""), "classify " + files_.folder("").string() + " " + test + " --report");
   EXPECT_NE(nowhere.err.find("--report is for the page of a run"), nowhere.err.npos) << nowhere.err;
+}
+
+// Batch norms, residuals and their fused kernels: after one epoch of 200 images all classes are known.
+TEST_F(ImageRuns, ResNet18Learns) {
+  run_here(toml(), {"model.family=resnet18", "train.steps=10", "train.evaluate_every=10", "train.learning_rate=1e-3",
+                    "parallel.threads=2"});
+  EXPECT_GT(*metrics("run", 10).top1, 0.9);
 }
 
 // Real images, decoded: after three epochs of 4,000, well above chance (10%).

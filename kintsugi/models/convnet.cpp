@@ -1,6 +1,8 @@
 #include "kintsugi/models/convnet.h"
 
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/tensor/window.h"
@@ -25,9 +27,27 @@ std::string other_name(const std::string& name) {
   return name == "channel" ? "filter" : "channel";
 }
 
+// The fewest positions along each dim of an image for which all windows fit.
+int64_t fewest_positions(const std::vector<NetLayer>& layers) {
+  int64_t needed = 1;
+  const auto pass = [&](const WindowSize& w) {
+    needed = std::max<int64_t>(1, (needed - 1) * w.stride + w.kernel - 2 * w.padding);
+  };
+  for (const NetLayer& layer : layers | std::views::reverse)
+    for (const NetOperation& operation : layer | std::views::reverse) {
+      if (const auto* c = std::get_if<Convolve>(&operation)) pass(c->window);
+      if (const auto* p = std::get_if<MaxPool>(&operation)) pass(p->window);
+      if (const auto* r = std::get_if<Residual>(&operation))
+        for (const Convolve& c : r->branch | std::views::reverse) pass(c.window);
+      if (std::holds_alternative<Upward>(operation)) needed = (needed + 1) / 2;
+    }
+  return needed;
+}
+
 class NetBuilder {
  public:
-  explicit NetBuilder(Builder& b) : b_(b), g_(b.graph()), x_(images(b)) {}
+  NetBuilder(Builder& b, int64_t fewest_positions)
+      : b_(b), g_(b.graph()), fewest_positions_(fewest_positions), x_(images(b)) {}
 
   void add(const Convolve& c) { convolve(c, other_name(channels().name)); }
 
@@ -217,11 +237,12 @@ class NetBuilder {
       if (w.outputs(d.size) < 1)
         throw base::UserError("model",
                               "{}: {} of the image is {} positions there, fewer than the {} of a window; "
-                              "model.image_{} = {} is too small",
+                              "model.image_{} = {} is too small; the least is {}",
                               name, d.name, d.size + 2 * size.padding, size.kernel, d.name,
                               d.name == "height"  ? m.image_height
                               : d.name == "width" ? m.image_width
-                                                  : m.image_depth);
+                                                  : m.image_depth,
+                              fewest_positions_);
       list.push_back({d.name, w});
     }
     Attributes attributes;
@@ -241,6 +262,7 @@ class NetBuilder {
 
   Builder& b_;
   Graph& g_;
+  int64_t fewest_positions_;
   ValueId x_ = graph::kNone;
   std::vector<ValueId> kept_;
 };
@@ -266,7 +288,7 @@ ValueId images(Builder& b) {
 
 Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string& head, double limit) {
   b.graph().layer = 0;
-  NetBuilder net(b);
+  NetBuilder net(b, fewest_positions(layers));
   for (size_t i = 0; i < layers.size(); ++i) {
     b.graph().layer = static_cast<int>(i);
     for (const NetOperation& operation : layers[i]) std::visit([&](const auto& o) { net.add(o); }, operation);
