@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/exchange/row_parts.h"
 #include "kintsugi/models/lora.h"
 #include "kintsugi/models/step.h"
 
@@ -24,26 +25,6 @@ std::vector<float> read_whole(const checkpoint::TensorSource& from, const std::s
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   from.read({.name = name, .box = {}, .flat = {}}, DType::f32, std::as_writable_bytes(std::span(values)));
   return values;
-}
-
-// Calls f(offset in the box, first element of the weight, count) for the rows of the box, along its last dim, within
-// the range.
-template <typename F>
-void for_each_row_part(const Box& box, const Range& flat, const tensor::Shape& shape, const F& f) {
-  const size_t rank = shape.rank();
-  const int64_t width = rank == 0 ? 1 : box.size.back();
-  for (int64_t at = flat.begin; at < flat.end;) {
-    int64_t rest = at / width, in_row = at % width, first = 0, stride = 1;
-    for (size_t d = rank; d-- > 0;) {
-      const int64_t own = d + 1 == rank ? in_row : rest % box.size[d];
-      if (d + 1 < rank) rest /= box.size[d];
-      first += (box.start[d] + own) * stride;
-      stride *= shape[d].size;
-    }
-    const int64_t count = std::min(width - in_row, flat.end - at);
-    f(at, first, count);
-    at += count;
-  }
 }
 
 }  // namespace

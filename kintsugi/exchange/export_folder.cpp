@@ -20,6 +20,7 @@
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/exchange/peft_folder.h"
+#include "kintsugi/exchange/quantized.h"
 #include "kintsugi/exchange/read_strided.h"
 #include "kintsugi/models/models.h"
 
@@ -181,6 +182,7 @@ Exported export_folder(const ExportOptions& options) {
     if (options.dtype) throw base::UserError("export", "--dtype needs --merge: adapters alone are written in fp32");
     return export_adapter(saved, settings, options.folder);
   }
+  if (!coded_weights(settings).empty()) saved.weights = dequantized(std::move(saved.weights), settings);
   if (adapted) saved.weights = std::make_unique<MergedSource>(std::move(saved.weights), settings);
   const config::Model model = settings.model;
   const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options.dtype);

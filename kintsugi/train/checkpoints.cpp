@@ -20,6 +20,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/quantized.h"
 #include "kintsugi/exchange/upcycle.h"
 #include "kintsugi/launch/process.h"
 #include "kintsugi/models/lora.h"
@@ -159,6 +160,11 @@ void require_adapters(const Rank& rank, const exchange::SavedModel& from) {
       from.settings().lora.rank);
 }
 
+// Whether the frozen matrices are stored as int8 codes.
+bool is_coded(const config::Lora& lora) {
+  return models::frozen_dtype(lora) == tensor::DType::i8;
+}
+
 void write_best(const Rank& rank, const checkpoint::Best& best) {
   if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
 }
@@ -196,7 +202,10 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
       require_begun(rank);
       require_adapters(rank, from);
       warn_of_tokenizer(rank, from);
+      const bool was_coded = is_coded(from.settings().lora), coded = is_coded(rank.settings().lora);
+      if (was_coded && !coded) from.weights = exchange::dequantized(std::move(from.weights), from.settings());
       if (upcycles) from.weights = exchange::upcycled(std::move(from.weights), rank.settings().model);
+      if (coded && !was_coded) from.weights = exchange::quantized(std::move(from.weights), rank.settings());
     });
     checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
                             [&](std::string_view name) {
