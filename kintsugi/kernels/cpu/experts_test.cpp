@@ -116,6 +116,39 @@ TEST(CpuExperts, Products) {
       }
 }
 
+// With more columns than are multiplied together, a further term, and slots without a token that are not numbers.
+TEST(CpuExperts, WideProducts) {
+  constexpr int64_t kWide = 530;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : kFastTypes)
+    for (const int64_t slots : {int64_t{9}, int64_t{60}}) {
+      const auto all = double(slots);
+      Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,
+                    {0, 1, all, 9, all, 0, 4, 2, 1, all, 0, 0, 9, 1, all});
+      const auto draw = [&](const std::string& last, int64_t size, uint64_t seed) {
+        return with_unused(random_tensor(rows(slots, last, size), dtype, seed), counts, nan);
+      };
+      Tensor x = draw("embed", kEmbed, 1), dy = draw("ffn", kWide, 2), more = draw("ffn", kWide, 3),
+             dx = draw("embed", kEmbed, 4),
+             w = random_tensor({{"expert", kExperts}, {"embed", kEmbed}, {"ffn", kWide}}, dtype, 5);
+      const auto trial = [&](const std::string& dims, int threads) {
+        return Trial{
+            .kind = "grouped", .attributes = {{"dims", dims}, {"dtype", "fp32"}, {"filled", 0.5}}, .threads = threads};
+      };
+      const Tolerance loose = {1e-4, 1e-3};
+      for (const int threads : {1, 3})
+        for (const bool adds : {false, true}) {
+          Tensor *const term = adds ? &more : nullptr, *const term_of_x = adds ? &dx : nullptr;
+          compare(trial("batch expert slot ffn", threads), {&x, &w, &counts, nullptr, term}, {Tensor(dy.type())},
+                  loose);
+          compare(trial("batch expert slot embed", threads), {&dy, &w, &counts, nullptr, term_of_x}, {Tensor(x.type())},
+                  loose);
+          compare(trial("expert embed ffn", threads), {&x, &dy, &counts, nullptr, adds ? &w : nullptr},
+                  {Tensor(w.type())}, loose);
+        }
+    }
+}
+
 TEST(CpuExperts, Biases) {
   constexpr int64_t kSlots = 25;
   Tensor counts({{"batch", kBatch}, {"expert", kExperts}}, DType::i32,

@@ -20,7 +20,8 @@ constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias
 
 constexpr std::string_view kRelu[] = {"relu"};
 constexpr Ability kMatmulAbilities[] = {{Capability::epilogue, kActivations}},
-                  kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}};
+                  kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}},
+                  kGroupedAbilities[] = {{Capability::add}};
 
 constexpr Kernel kKernels[] = {
     {"accumulate", {"x"}, {"y", rest("levels")}, reference::accumulate},
@@ -104,7 +105,11 @@ constexpr Kernel kKernels[] = {
     {"dispatch", DispatchIn::kNames, {"y"}, reference::dispatch},
     {"combine", CombineIn::kNames, {"x"}, reference::combine},
     {"weigh", WeighIn::kNames, {"dweights"}, reference::weigh},
-    {.kind = "grouped", .ins = GroupedIn::kNames, .outs = {"y"}, .run = reference::grouped},
+    {.kind = "grouped",
+     .ins = GroupedIn::kNames,
+     .outs = {"y"},
+     .run = reference::grouped,
+     .abilities = kGroupedAbilities},
     {"expert_bias", ExpertBiasIn::kNames, {"y"}, reference::expert_bias},
     {"expert_bias_grad", ExpertBiasIn::kGradNames, {"dbias"}, reference::expert_bias_grad},
     {"clamped_gated", GatedIn::kNames, {"y"}, reference::clamped_gated},

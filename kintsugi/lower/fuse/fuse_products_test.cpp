@@ -275,6 +275,17 @@ TEST(Fuse, AResidualAndItsActivationGoIntoABatchNorm) {
   EXPECT_EQ(norm.absent, (tensor::Absent{.ins = 0b0110000, .outs = 0}));
 }
 
+// The gradients of gate and up by the same tokens.
+TEST(Fuse, AProductOfExpertsAddsATerm) {
+  Bias m;
+  const BufferId counts = m.arena("counts", {{"batch", 1}, {"expert", 2}}), other = m.arena("other", kY),
+                 sum = m.arena("sum", kY);
+  m.call("grouped", {m.x, m.w, counts}, {m.y});
+  m.call("add", {other, m.y}, {sum});
+  EXPECT_EQ(fused(m), "forward:\n  sum = grouped(x, w, counts, other)\n");
+  EXPECT_EQ(m.p.bodies[0].instructions[0].absent, (tensor::Absent{.ins = 0b01000, .outs = 0}));
+}
+
 TEST(Fuse, AnActivationOfABatchNormStays) {
   const Case<Bias> cases[] = {
       {"something else reads the normalized value",

@@ -43,7 +43,7 @@ std::span<const Pattern> patterns() {
        .needs = Capability::accumulate,  // or the row of the operation: then within a layer
        .across_layers = true},
       {.rewrite = Rewrite::residual,
-       .producers = {"contract", "batch_norm"},
+       .producers = {"contract", "batch_norm", "grouped"},
        .consumers = {"add"},
        .operand = "added",
        .needs = Capability::add},
