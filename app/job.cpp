@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -29,6 +31,7 @@
 #include "kintsugi/jobs/node_list.h"
 #include "kintsugi/jobs/supervise.h"
 #include "kintsugi/train/corpus.h"
+#include "kintsugi/train/node_checks.h"
 #include "kintsugi/train/run_files.h"
 
 namespace kintsugi::app {
@@ -107,8 +110,8 @@ std::string does_not_fit(const jobs::Job& job, config::Settings s) {
   return excess ? compile::one_line(*excess) : "";
 }
 
-// The run locks its folder and renames checkpoints into place; the file system must support both.
-void require_locks_and_rename(const fs::path& folder) {
+// The run locks its folder, renames checkpoints into place, and compares times of files with the clock.
+void require_usable(const fs::path& folder) {
   const fs::path path = folder / ".job_check", renamed = folder / ".job_check_renamed";
   try {
     const base::FileLock lock(path, "another command checks the folder");
@@ -124,7 +127,14 @@ void require_locks_and_rename(const fs::path& folder) {
     throw base::UserError("job", "the file system of {} cannot hold a run's folder, which needs renames: {}",
                           base::in_quotes(folder.string()), e.code().message());
   }
+  std::error_code error;
+  const fs::file_time_type made = fs::last_write_time(renamed, error);
   base::remove_if_possible(renamed);
+  const double ahead = std::chrono::duration<double>(made - fs::file_time_type::clock::now()).count();
+  if (!error && std::abs(ahead) > train::kClockSeconds)
+    throw base::UserError(
+        "job", "the clock of the file system of {} is {:.0f} s {} that of this host; set both by NTP: chronyc makestep",
+        base::in_quotes(folder.string()), std::abs(ahead), ahead > 0 ? "ahead of" : "behind");
 }
 
 void run_job(const JobOptions& o, const RunOptions& run) {
@@ -147,7 +157,7 @@ void run_job(const JobOptions& o, const RunOptions& run) {
   const JobAdvice advice = job_advice(job, run, config.settings);
   for (const std::string& warning : advice.warnings) write_warning(warning);
   base::make_folders(job.run_folder);
-  require_locks_and_rename(job.run_folder);
+  require_usable(job.run_folder);
   base::write_output(job.script, script(job));
   const bool manifest = job.site.scheduler == launch::Scheduler::kubernetes;
   const std::string shown = script_path(o, config.settings, manifest).string();

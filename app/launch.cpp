@@ -64,6 +64,7 @@ std::unique_ptr<jobs::SignWriter> signs_of(const LaunchOptions& o, const launch:
   return std::make_unique<jobs::SignWriter>(jobs::SignWriter::Options{
       .path = folder / jobs::rank_sign(p.rank),
       .host = p.host,
+      .address = jobs::address_of_this_machine(),
       .watched = folder / jobs::kLauncherSign,
       .limit = limit,
       .attempt = o.attempt,

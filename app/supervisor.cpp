@@ -59,7 +59,10 @@ class Supervisor {
     say(in_words(process_));
     base::make_folders(signs());
     sign_.emplace(jobs::SignWriter::Options{
-        .path = signs() / jobs::kLauncherSign, .host = "", .slow = [](double seconds) {
+        .path = signs() / jobs::kLauncherSign,
+        .host = "",
+        .address = jobs::address_of_this_machine(),
+        .slow = [](double seconds) {
           say(fmt::format("the file system of the run's folder did not respond for {:.0f} s", seconds));
         }});
     set_guard();
@@ -275,15 +278,19 @@ class Supervisor {
 
   // It was told to end, or ended by its own limit.
   bool go_on(const jobs::Ended& ended) {
-    end(jobs::Outcome::stopped, ended.code == 0 ? "told to end" : fmt::format("told to end; {}", in_words(ended)));
+    const std::string why = ended.code == 0 ? "told to end" : fmt::format("told to end; {}", in_words(ended));
+    end(jobs::Outcome::stopped, why);
     const std::string at = fmt::format("stopped at step {} of {}", attempt_.to, settings_.train.steps);
     look_for_cancellation();
     if (options_.again.empty() || cancelled_) {
       say(at + "; start it again to go on");
       return true;
     }
+    const jobs::Attempt stopped = attempt_;
     require_another();  // or the job would be queued for nothing
     say(fmt::format("{}; going on with: {}", at, options_.again));
+    attempt_ = stopped;
+    end(jobs::Outcome::stopped, why + "; waits for: " + options_.again);
     if (std::system(options_.again.c_str()) != 0)
       throw base::UserError("launch", "`{}` failed; resubmit the job to continue", options_.again);
     return true;

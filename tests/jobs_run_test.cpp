@@ -108,6 +108,10 @@ TEST_F(Jobs, ASignalEndsTheStepAndGoesOnLater) {
       << ended.err;
   EXPECT_EQ(base::read_file(folder / "again.txt"), "later\n");
   EXPECT_NE(attempts().find("\"outcome\":\"stopped\""), std::string::npos) << attempts();
+  const std::string status = run("status run").out;
+  EXPECT_NE(status.find("attempts    1, 1 stopped; the last: told to end; waits for: echo later > again.txt\n"),
+            std::string::npos)
+      << status;
   EXPECT_EQ(run("launch run.toml --set train.steps=1000").code, 0);
   EXPECT_EQ(numbers("run"), numbers("whole"));
 }
@@ -154,6 +158,36 @@ TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
             "error: [job] my.toml:4: unknown key site.queue; [site] has title, scheduler, again, directives, modules, "
             "partition, storage, image, claim\n");
   EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+// A preloaded library plays a file system without locks, one without renames, and a host whose clock is late.
+TEST_F(Jobs, AnUnusableFileSystemIsRefusedBeforeAnythingIsQueued) {
+  const fs::path source = folder / "calls.c", library = folder / "calls.so";
+  std::ofstream(source) << "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdlib.h>\n#include <sys/syscall.h>\n"
+                           "#include <time.h>\n#include <unistd.h>\n"
+                           "static char kind(void) { return getenv(\"KIND\")[0]; }\n"
+                           "int flock(int f, int how) {\n"
+                           "  if (kind() != 'l') return syscall(SYS_flock, f, how);\n"
+                           "  errno = ENOLCK;\n  return -1;\n}\n"
+                           "int rename(const char* from, const char* to) {\n"
+                           "  if (kind() != 'r') return syscall(SYS_renameat2, -100, from, -100, to, 0);\n"
+                           "  errno = EOPNOTSUPP;\n  return -1;\n}\n"
+                           "int clock_gettime(clockid_t c, struct timespec* t) {\n"
+                           "  const int r = syscall(SYS_clock_gettime, c, t);\n"
+                           "  if (kind() == 'c' && c == CLOCK_REALTIME) t->tv_sec -= 90;\n"
+                           "  return r;\n}\n";
+  if (std::system(("cc -shared -fPIC -o " + library.string() + " " + source.string()).c_str()) != 0)
+    GTEST_SKIP() << "no C compiler";
+  for (const auto& [kind, error] : {std::pair{"locks", ", which needs locks and renames: cannot lock "},
+                                    {"renames", ", which needs renames: Operation not supported\n"},
+                                    {"clock", " s ahead of that of this host; set both by NTP: chronyc makestep\n"}}) {
+    const Ended ended = run_kintsugi(folder.path(), "job run.toml --site slurm --output job.sh",
+                                     std::string("export KIND=") + kind, "env LD_PRELOAD=" + library.string());
+    EXPECT_EQ(ended.code, 1) << kind;
+    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+    EXPECT_NE(ended.err.find(error), std::string::npos) << ended.err;
+    EXPECT_FALSE(fs::exists(folder / "job.sh")) << kind;
+  }
 }
 
 TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {

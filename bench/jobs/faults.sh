@@ -17,11 +17,10 @@ while (($# >= 2)); do
   esac
   shift 2
 done
-root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 work=$(realpath "$(mktemp -d)")
 cleanup() {
   fsfreeze --unfreeze "$work/disk" 2>/dev/null
-  "$root/tests/slurm/stop.sh" "$work/slurm" 2>/dev/null
+  stop_cluster
   umount "$work/disk" 2>/dev/null
   rm -rf "$work"
 }
@@ -33,28 +32,10 @@ if ! mkfs.ext4 -q "$work/image" || ! mount -o loop "$work/image" "$work/disk"; t
   echo "skipped: no loop devices" >&2
   exit 77
 fi
-"$root/tests/slurm/start.sh" "$work/slurm" 4 hosts || exit $?
-# shellcheck source=/dev/null
-source "$work/slurm/env"
-cd "$work" || exit 1
+# shellcheck source-path=SCRIPTDIR source=cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 mkdir logs
 
-draw() {
-  state=$(((state * 1103515245 + 12345) & 0x7fffffff))
-  drawn=$(((state >> 8) % $1))
-}
-# The process of a rank: the variables of its step name it.
-pid_of_rank() {
-  local pid
-  for pid in $(pgrep -f -- "^$kintsugi launch .*--supervised"); do
-    [[ /proc/$pid/cwd -ef $work ]] || continue
-    { tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "SLURM_PROCID=$1"; } 2>/dev/null && { echo "$pid"; return; }
-  done
-}
-steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
-
-for ((i = 0; i < 400; ++i)); do echo "Line $((i * i % 97)) of a text that a model can learn."; done >text.txt
-"$kintsugi" prepare text.txt --tokenizer bytes --output corpus >log 2>&1 || { cat log; exit 1; }
 cat >run.toml <<'TOML'
 [model]
 layers = 2
@@ -101,7 +82,7 @@ one() {
   log=logs/$kind$number.log
   draw 60
   at=$((drawn + 5))
-  for ((i = 0; i < 1200 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
+  await_steps "$run" "$at"
   draw 4
   rank=$drawn node=n$((drawn + 1))
   pid=$(pid_of_rank "$rank")
@@ -130,7 +111,7 @@ one() {
   scancel --me 2>/dev/null
   kill -CONT "$pid" 2>/dev/null
   rm -f disk/filler
-  for ((i = 0; i < 240; ++i)); do [[ $(sinfo -h -t idle -o %D 2>/dev/null) == 4 ]] && break; sleep 0.5; done
+  await_idle
   rm -rf "$run"
 }
 for kind in $kinds; do

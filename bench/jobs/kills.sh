@@ -24,36 +24,20 @@ while (($# >= 2)); do
   esac
   shift 2
 done
-root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 work=$(realpath "$(mktemp -d)")
-cleanup() { "$root/tests/slurm/stop.sh" "$work/slurm" 2>/dev/null; rm -rf "$work"; }
+cleanup() { stop_cluster; rm -rf "$work"; }
 trap cleanup EXIT
-"$root/tests/slurm/start.sh" "$work/slurm" 4 hosts || exit $?
-# shellcheck source=/dev/null
-source "$work/slurm/env"
-cd "$work" || exit 1
+# shellcheck source-path=SCRIPTDIR source=cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
-draw() {
-  state=$(((state * 1103515245 + 12345) & 0x7fffffff))
-  drawn=$(((state >> 8) % $1))
-}
 numbers() { sed 's/,"tokens_per_second".*//' "$1/metrics.jsonl"; }
 last_loss() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
-# Processes of the program in this folder with that option: ranks (--supervised), or launchers (--with).
-pids_of() {
-  local pid
-  for pid in $(pgrep -f -- "^$kintsugi launch .*$1"); do [[ /proc/$pid/cwd -ef $work ]] && echo "$pid"; done
-  true
-}
 # Whether a step was completed after the last resumption.
 resumed() {
   cat "$1"/job_*.log 2>/dev/null | awk '/resumed at step/ { r = 1; n = 0 } r && /^[0-9:]+ step [0-9]+\// { ++n } END { exit !n }'
 }
-steps_of() { { wc -l <"$1/metrics.jsonl"; } 2>/dev/null || echo 0; }
 ended() { grep -qs '"outcome":"finished"\|"given_up":true' "$1/attempts.jsonl"; }
 
-for ((i = 0; i < 400; ++i)); do echo "Line $((i * i % 97)) of a text that a model can learn."; done >text.txt
-"$kintsugi" prepare text.txt --tokenizer bytes --output corpus >log 2>&1 || { cat log; exit 1; }
 cat >run.toml <<TOML
 [model]
 layers = 1
@@ -89,7 +73,7 @@ kill_rank() {
 kill_node() {
   draw 4
   killed_node=$((drawn + 1))
-  "$root/tests/slurm/host.sh" slurm crash "$killed_node"
+  host crash "$killed_node"
 }
 kill_shell() {
   mapfile -t pids < <(pids_of --with)
@@ -113,7 +97,7 @@ series() {
       >log 2>&1 || { cat log; exit 1; }
     draw $((steps * 8 / 10))
     local at=$((drawn + steps / 20))
-    for ((i = 0; i < 1200 && $(steps_of "$run") < at; ++i)); do sleep 0.05; done
+    await_steps "$run" "$at"
     at=$(steps_of "$run")
     "kill_$kind" || { echo "FAILED $run: nothing to kill"; failures=$((failures + 1)); continue; }
     done_kills=$((done_kills + 1))
@@ -150,10 +134,10 @@ series() {
     [[ -z $restart ]] || restarts+=("$restart")
     scancel --me 2>/dev/null
     if [[ -n $killed_node ]]; then
-      "$root/tests/slurm/host.sh" slurm start "$killed_node"
+      host start "$killed_node"
       killed_node=
     fi
-    for ((i = 0; i < 240; ++i)); do [[ $(sinfo -h -t idle -o %D 2>/dev/null) == 4 ]] && break; sleep 0.5; done
+    await_idle
     rm -rf "$run"
   done
   summary+="$kind $good of $count"

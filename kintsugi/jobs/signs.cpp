@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto kPeriod = 1000ms;
+constexpr auto kSilent = 4000ms;  // after which a machine is asked whether it responds
+constexpr auto kAsking = 50ms;    // of a look, to learn which machines respond
 constexpr auto kHeldUp = 5000ms;  // beyond what scheduling and loaded disks explain
 constexpr std::string_view kRank = "rank_";
 
@@ -46,18 +48,34 @@ std::string read_sign(const fs::path& path) {
   return n > 0 ? std::string(text.data(), static_cast<size_t>(n)) : "";
 }
 
-// "COUNT HOST ATTEMPT\n"; host and attempt may be missing.
+// "COUNT HOST ADDRESS ATTEMPT\n", of which the last three may be missing or empty.
+std::string field_in(const std::string& sign, int index) {
+  size_t begin = 0;
+  for (int i = 0; i < index; ++i) {
+    begin = sign.find(' ', begin);
+    if (begin++ == std::string::npos) return "";
+  }
+  return sign.substr(begin, sign.find_first_of(" \n", begin) - begin);
+}
+
 std::string host_in(const std::string& sign) {
-  const size_t space = sign.find(' ');
-  if (space == std::string::npos) return "";
-  return sign.substr(space + 1, sign.find_first_of(" \n", space + 1) - space - 1);
+  return field_in(sign, 1);
+}
+
+std::string address_in(const std::string& sign) {
+  return field_in(sign, 2);
 }
 
 int64_t attempt_in(const std::string& sign) {
+  const std::string text = field_in(sign, 3);
   int64_t attempt = 0;
-  const size_t last = sign.rfind(' ');
-  if (last != std::string::npos) std::from_chars(sign.data() + last + 1, sign.data() + sign.size(), attempt);
+  std::from_chars(text.data(), text.data() + text.size(), attempt);
   return attempt;
+}
+
+// "(rank 2)", "(ranks 2 3)"
+std::string list_of(const std::vector<int>& ranks) {
+  return fmt::format("(rank{} {})", ranks.size() == 1 ? "" : "s", fmt::join(ranks, " "));
 }
 
 }  // namespace
@@ -95,6 +113,7 @@ void SignWriter::end_attempt(int64_t attempt) {
 void SignWriter::run() {
   using Clock = std::chrono::steady_clock;
   std::string seen;
+  Reach reach(options_.responds);
   Clock::time_point changed = Clock::now();
   bool lost = false, ended = false;
   std::unique_lock lock(mutex_);
@@ -102,7 +121,7 @@ void SignWriter::run() {
     const int64_t attempt = ended_attempt_;
     lock.unlock();
     const auto began = Clock::now();
-    write_sign(options_.path, fmt::format("{:012} {} {:012}\n", count, options_.host, attempt));
+    write_sign(options_.path, fmt::format("{:012} {} {} {:012}\n", count, options_.host, options_.address, attempt));
     std::string now = options_.watched.empty() ? "" : read_sign(options_.watched);
     const auto took = Clock::now() - began;
     if (took > kHeldUp) {
@@ -116,7 +135,11 @@ void SignWriter::run() {
     if (now != seen && !now.empty()) {
       seen = std::move(now);
       changed = Clock::now();
-    } else if (!options_.watched.empty() && !lost && Clock::now() - changed > options_.limit) {
+      reach.learn(address_in(seen));
+      reach.clear(address_in(seen));
+    } else if (const auto silent = Clock::now() - changed;
+               !options_.watched.empty() && !lost &&
+               (silent > options_.limit || (silent > kSilent && reach.is_down(address_in(seen))))) {
       lost = true;
       if (options_.lost) options_.lost(seconds(Clock::now() - changed));
     }
@@ -142,6 +165,7 @@ std::string SignWatch::look() {
     Sign& sign = signs_[rank];
     if (text == sign.text) continue;
     nodes_[rank] = sign.host = host_in(text);
+    sign.address = address_in(text);
     sign.text = std::move(text);
     sign.changed = Clock::now();
   }
@@ -159,12 +183,37 @@ std::string SignWatch::look() {
     quiet[sign.host].push_back(rank);
     longest = std::max(longest, seconds(now - sign.changed));
   }
-  if (quiet.empty()) return "";
+  if (quiet.empty()) return look_for_down_node(now);
   const auto& [host, ranks] = *quiet.begin();
-  const std::string list = fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, " "));
   if (ranks.size() == all[host])
-    return fmt::format("no sign of life from any rank on {} for {:.0f} s ({})", host, longest, list);
+    return fmt::format("no sign of life from any rank on {} for {:.0f} s {}", host, longest, list_of(ranks));
   return fmt::format("no sign of life from rank {} on {} for {:.0f} s", fmt::join(ranks, ","), host, longest);
+}
+
+std::string SignWatch::look_for_down_node(Clock::time_point now) {
+  std::map<std::string, Node> nodes;
+  for (const auto& [rank, sign] : signs_) {
+    Node& node = nodes[sign.host];
+    node.address = sign.address;
+    node.ranks.push_back(rank);
+    node.changed = std::max(node.changed, sign.changed);
+  }
+  const auto is_silent = [&](const Node& node) { return now - node.changed > kSilent; };
+  size_t silent = 0;
+  for (const auto& [host, node] : nodes) {
+    if (is_silent(node)) {
+      ++silent;
+      continue;
+    }
+    reach_.clear(node.address);
+    if (Clock::now() - now < kAsking) reach_.learn(node.address);
+  }
+  if (2 * silent > nodes.size()) return "";  // more likely the file system, or this machine's network
+  for (const auto& [host, node] : nodes)
+    if (is_silent(node) && Clock::now() - now < kPeriod && reach_.is_down(node.address))
+      return fmt::format("no sign of life from any rank on {} for {:.0f} s {}, and the node does not respond", host,
+                         seconds(now - node.changed), list_of(node.ranks));
+  return "";
 }
 
 std::string SignWatch::node_of(int rank) const {

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "kintsugi/jobs/reach.h"
+
 namespace kintsugi::jobs {
 
 inline constexpr const char* kSignsFolder = ".launch";
@@ -26,11 +28,13 @@ class SignWriter {
   struct Options {
     std::filesystem::path path;
     std::string host;                      // of this process
+    std::string address = {};              // of its machine, for Reach
     std::filesystem::path watched = {};    // a sign of another process; "": none
     std::chrono::milliseconds limit = {};  // after which an unchanged `watched` is lost
     int64_t attempt = 0;                   // of this rank
-    // Called by the thread. slow: the file system did not respond for this long. lost: once. ended: once, if the writer
-    // of `watched` ended this attempt.
+    Reach::Responds responds = jobs::responds;
+    // Called by the thread. slow: the file system did not respond for this long. lost: once; before the limit, if the
+    // machine of the writer of `watched` is down. ended: once, if that writer ended this attempt.
     std::function<void(double seconds)> slow = {};
     std::function<void(double seconds)> lost = {};
     std::function<void()> ended = {};
@@ -58,12 +62,13 @@ class SignWriter {
 // Reads the signs of ranks.
 class SignWatch {
  public:
-  SignWatch(std::filesystem::path folder, std::chrono::milliseconds limit)
-      : folder_(std::move(folder)), limit_(limit) {}
+  SignWatch(std::filesystem::path folder, std::chrono::milliseconds limit, Reach::Responds responds = jobs::responds)
+      : folder_(std::move(folder)), limit_(limit), reach_(std::move(responds)) {}
 
   // Call about every second. Returns the line about ranks whose sign has not changed for the limit: "no sign of life
   // from rank 2 on n3 for 60 s", "... from any rank on n3 for 60 s (ranks 2 3)"; "" if there is none. Time in which
-  // this process itself was held up, as by the file system, does not count.
+  // this process itself was held up, as by the file system, does not count. A node that has responded before and is
+  // down now is reported after a few seconds, "..., and the node does not respond", unless most nodes are silent.
   std::string look();
   // The node of a rank that has given a sign; "" if it has not.
   std::string node_of(int rank) const;
@@ -71,14 +76,22 @@ class SignWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Sign {
-    std::string host, text;
+    std::string host, address, text;
     Clock::time_point changed;
   };
+  struct Node {
+    std::string address;
+    std::vector<int> ranks;
+    Clock::time_point changed = {};  // the last sign of any of its ranks
+  };
+
+  std::string look_for_down_node(Clock::time_point now);
 
   const std::filesystem::path folder_;
   const std::chrono::milliseconds limit_;
   std::map<int, Sign> signs_;
   std::map<int, std::string> nodes_;  // of all ranks so far
+  Reach reach_;
   Clock::time_point looked_ = Clock::now();
 };
 

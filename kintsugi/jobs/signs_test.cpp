@@ -83,6 +83,35 @@ TEST_F(Signs, ANodeOfWhichAllRanksStopIsNamed) {
   EXPECT_EQ(watch.look(), "");
 }
 
+// A node that is down is reported long before the limit, and one that responds is not.
+TEST_F(Signs, ANodeThatDoesNotRespondIsNamedSoon) {
+  std::atomic<bool> up = true;
+  const auto responds = [&](const std::string& address, auto) { return address == "10.0.0.1" || up; };
+  SignWatch watch(folder, 60s, responds);
+  int count = 1;
+  const auto sign = [&](int rank, const char* node, const char* address) {
+    write(rank, std::to_string(1'000'000'000'000 + ++count) + " " + node + " " + address + " 000000000001\n");
+  };
+  sign(1, "n2", "10.0.0.2");
+  sign(2, "n2", "10.0.0.2");
+  sign(3, "n3", "10.0.0.3");
+  const auto looks = [&](std::chrono::seconds limit) {
+    std::string line;
+    within(limit, [&] {
+      sign(0, "n1", "10.0.0.1");
+      sign(3, "n3", "10.0.0.3");
+      line = watch.look();
+      return !line.empty();
+    });
+    return line;
+  };
+  EXPECT_EQ(looks(5s), "");
+  up = false;
+  const std::string line = looks(20s);
+  EXPECT_EQ(line.rfind("no sign of life from any rank on n2 for ", 0), 0u) << line;
+  EXPECT_NE(line.find(" s (ranks 1 2), and the node does not respond"), std::string::npos) << line;
+}
+
 TEST_F(Signs, ALauncherThatIsGoneIsNoticed) {
   std::ofstream(folder / kLauncherSign) << "000000000001 \n";
   std::atomic<int> lost = 0;

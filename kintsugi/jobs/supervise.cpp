@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kToEnd = std::chrono::seconds(5);  // after SIGTERM
+constexpr auto kToEnd = std::chrono::seconds(3);  // after SIGTERM
 
 [[noreturn]] void fail(std::string_view what) {
   throw base::UserError("launch", "{}: {}", what, std::strerror(errno));

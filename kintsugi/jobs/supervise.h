@@ -15,7 +15,7 @@ struct Ended {
   std::string why = {};                 // the finding for which it was ended; ""
 };
 
-// Findings for which the command is ended at once: SIGTERM, after 5 s SIGKILL. "": none.
+// Findings for which the command is ended at once: SIGTERM, after 3 s SIGKILL. "": none.
 struct Watch {
   std::function<std::string()> look = {};                        // called about every second
   std::function<std::string(std::string_view line)> judge = {};  // for each line of stderr that reports an error

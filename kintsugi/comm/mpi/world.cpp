@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kintsugi/base/format.h"
 #include "kintsugi/comm/mpi/check.h"
 #include "kintsugi/comm/mpi/communicator.h"
 #include "kintsugi/comm/mpi/entry.h"
@@ -33,22 +34,41 @@ class MpiWorld : public World {
   const std::shared_ptr<MpiProcess> process_;
 };
 
-// Every member sends every other its request: its row, its first free block, the number of members, and the members.
+// What a member asks for. Of constant size, so that n members need O(n) memory each: the members themselves are
+// compared by their number and a hash.
+struct GroupRequest {
+  int row = 0;
+  uint32_t generation = 0;
+  int block = 0, size = 0;
+  uint64_t members = 0;
+  char text[200] = {};  // of the members, shortened
+
+  GroupRequest() = default;
+  GroupRequest(std::span<const int> ranks, const TableRow& table_row, int block)
+      : row(table_row.index),
+        generation(table_row.generation),
+        block(block),
+        size(static_cast<int>(ranks.size())),
+        members(0xcbf29ce484222325) {  // FNV-1a
+    for (const int rank : ranks) members = (members ^ static_cast<uint32_t>(rank)) * 0x100000001b3;
+    base::one_line(list_ranks(ranks), sizeof text - 1).copy(text, sizeof text - 1);
+  }
+  bool agrees_with(const GroupRequest& other) const { return size == other.size && members == other.members; }
+};
+
 MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, const TableRow& row, int block) {
-  const size_t n = ranks.size(), length = process_->size + 4;
-  std::vector<std::vector<int>> asked(n, std::vector<int>(length, 0));
-  std::vector<int> mine = {row.index, static_cast<int>(row.generation), block, static_cast<int>(n)};
-  mine.insert(mine.end(), ranks.begin(), ranks.end());
-  mine.resize(length);
+  const size_t n = ranks.size();
+  constexpr int kBytes = sizeof(GroupRequest);
+  std::vector<GroupRequest> asked(n);
+  const GroupRequest mine(ranks, row, block);
   std::vector<MPI_Request> sends, receives(n, MPI_REQUEST_NULL);
   for (size_t m = 0; m < n; ++m) {
     if (ranks[m] == rank()) {
       asked[m] = mine;
       continue;
     }
-    const int count = static_cast<int>(length);
-    check_mpi(MPI_Irecv(asked[m].data(), count, MPI_INT, ranks[m], 0, process_->agreement, &receives[m]));
-    check_mpi(MPI_Isend(mine.data(), count, MPI_INT, ranks[m], 0, process_->agreement, &sends.emplace_back()));
+    check_mpi(MPI_Irecv(&asked[m], kBytes, MPI_BYTE, ranks[m], 0, process_->agreement, &receives[m]));
+    check_mpi(MPI_Isend(&mine, kBytes, MPI_BYTE, ranks[m], 0, process_->agreement, &sends.emplace_back()));
   }
   std::vector<Arrival> arrivals(n, Arrival::absent);
   Backoff backoff(process_->time_limit);
@@ -59,13 +79,12 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, const TableRow& 
       if (done == 0) continue;
       arrivals[m] = Arrival::arrived;
       --left;
-      if (std::equal(mine.begin() + 3, mine.end(), asked[m].begin() + 3)) continue;
-      const std::span<const int> other(asked[m].data() + 4, asked[m][3]);
+      if (mine.agrees_with(asked[m])) continue;
       process_->failed = true;
-      const int first = std::min(rank(), ranks[m]), second = std::max(rank(), ranks[m]);
-      throw base::UserError("comm", "ranks do not agree on a group: rank {} asks for {}, rank {} for {}", first,
-                            list_ranks(first == rank() ? ranks : other), second,
-                            list_ranks(second == rank() ? ranks : other));
+      const bool first = rank() < ranks[m];
+      throw base::UserError("comm", "ranks do not agree on a group: rank {} asks for {}, rank {} for {}",
+                            first ? rank() : ranks[m], first ? mine.text : asked[m].text, first ? ranks[m] : rank(),
+                            first ? asked[m].text : mine.text);
     }
     if (left == 0) break;
     const bool out_of_time = backoff.is_over();
@@ -82,9 +101,9 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, const TableRow& 
   }
   check_mpi(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE));
   Agreement result;
-  for (const auto& a : asked) {
-    result.rows.push_back({a[0], static_cast<uint32_t>(a[1])});
-    result.block = std::max(result.block, a[2]);
+  for (const GroupRequest& a : asked) {
+    result.rows.push_back({a.row, a.generation});
+    result.block = std::max(result.block, a.block);
   }
   return result;
 }
