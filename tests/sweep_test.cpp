@@ -153,7 +153,8 @@ TEST_F(Sweeps, HalvingContinuesTheBest) {
 }
 
 TEST_F(Sweeps, ASignalStopsItAndTheSameCommandContinues) {
-  write_sweep("[sweep]\nfolder = \"s\"\n[set]\ntrain.steps = 4000\n[search]\ntrain.seed = [1, 2]\n");
+  write_sweep(
+      "[sweep]\nfolder = \"s\"\n[set]\ntrain.steps = 2000\ncheckpoint.every = 500\n[search]\ntrain.seed = [1, 2]\n");
   Process sweep(folder.path(), "sweep sweep.toml");
   const fs::path metrics = folder / "s/runs/run_001/metrics.jsonl";
   ASSERT_TRUE(sweep.wait_for([&] { return fs::exists(metrics) && fs::file_size(metrics) > 1000; }));
@@ -162,7 +163,9 @@ TEST_F(Sweeps, ASignalStopsItAndTheSameCommandContinues) {
   EXPECT_NE(stopped.err.find("stopped; the same command continues"), std::string::npos) << stopped.err;
   EXPECT_TRUE(trainers_in(fs::canonical(folder.path())).empty());
   // With fewer ranks, and the remaining steps: both runs are resumed, and end with the numbers of undisturbed ones.
-  write_sweep("[sweep]\nfolder = \"s\"\nranks = 1\n[set]\ntrain.steps = 4000\n[search]\ntrain.seed = [1, 2]\n");
+  write_sweep(
+      "[sweep]\nfolder = \"s\"\nranks = 1\n[set]\ntrain.steps = 2000\ncheckpoint.every = 500\n[search]\ntrain.seed = "
+      "[1, 2]\n");
   const Ended ended = run("sweep sweep.toml");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(csv("s").size(), 3u);

@@ -16,8 +16,8 @@ namespace kintsugi::jobs {
 namespace {
 
 constexpr uint16_t kDiscard = 9;
-constexpr std::chrono::milliseconds kLimit{700}, kBetween{700};
-constexpr int kSilent = 3, kTries = 3;
+constexpr std::chrono::milliseconds kAnswer{700}, kPause{700};
+constexpr int kSilences = 3, kMostTries = 3, kMostSilences = 6;
 
 }  // namespace
 
@@ -57,18 +57,21 @@ bool responds(const std::string& address, std::chrono::milliseconds limit) {
 void Reach::learn(const std::string& address) {
   if (address.empty()) return;
   Machine& m = machines_[address];
-  if (!m.responded && m.tries < kTries) m.responded = responds_(address, kLimit), ++m.tries;
+  if (m.responded || m.tries == kMostTries || silences_ > kMostSilences + responses_) return;
+  ++m.tries;
+  m.responded = responds_(address, kAnswer);
+  ++(m.responded ? responses_ : silences_);
 }
 
 bool Reach::is_down(const std::string& address) {
   const auto found = machines_.find(address);
   if (found == machines_.end() || !found->second.responded) return false;
   Machine& m = found->second;
-  if (Clock::now() - m.last >= kBetween) {
-    m.silent = responds_(address, kLimit) ? 0 : m.silent + 1;
+  if (Clock::now() - m.last >= kPause) {
+    m.silent = responds_(address, kAnswer) ? 0 : m.silent + 1;
     m.last = Clock::now();
   }
-  return m.silent >= kSilent;
+  return m.silent >= kSilences;
 }
 
 void Reach::clear(const std::string& address) {

@@ -24,7 +24,7 @@ class Reach {
   using Responds = std::function<bool(const std::string& address, std::chrono::milliseconds limit)>;
   explicit Reach(Responds responds = jobs::responds) : responds_(std::move(responds)) {}
 
-  // Call occasionally for machines that are up.
+  // Call occasionally for machines that are up. Gives up if most do not respond: each takes time.
   void learn(const std::string& address);
   bool is_down(const std::string& address);
   // Call when the machine gives a sign of life again.
@@ -41,6 +41,7 @@ class Reach {
 
   Responds responds_;
   std::map<std::string, Machine> machines_;  // by address
+  int responses_ = 0, silences_ = 0;         // to learn()
 };
 
 }  // namespace kintsugi::jobs

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 
 namespace kintsugi::jobs::reach_test {
@@ -54,6 +55,8 @@ TEST(Reach, SilenceOfAMachineThatNeverRespondedProvesNothing) {
   EXPECT_EQ(asked, 3);
   EXPECT_FALSE(reach.is_down("10.0.0.1"));
   EXPECT_EQ(asked, 3);
+  for (int i = 0; i < 100; ++i) reach.learn("10.0.1." + std::to_string(i));
+  EXPECT_EQ(asked, 7);
 }
 
 }  // namespace
