@@ -73,6 +73,7 @@ class InTerminal {
     size.ws_col = columns;
     ::ioctl(terminal_, TIOCSWINSZ, &size);
   }
+  void send(int signal) { EXPECT_EQ(::kill(pid_, signal), 0); }
   // The exit status when the process ends.
   int wait() {
     int status = 0;
@@ -149,6 +150,18 @@ TEST_F(Watch, FollowsARunUntilAKeyOrASignal) {
     EXPECT_NE(terminal.written.find("\x1b[?25h\x1b[?1049l"), std::string::npos);
     EXPECT_EQ(terminal.settings().c_lflag, terminal.before.c_lflag);
     EXPECT_EQ(terminal.settings().c_cc[VSUSP], terminal.before.c_cc[VSUSP]);
+  }
+}
+
+TEST_F(Watch, SignalsRestoreTheTerminal) {
+  for (const int signal : {SIGHUP, SIGQUIT, SIGTERM}) {
+    InTerminal terminal(folder.path(), kintsugi_command() + " watch run");
+    EXPECT_TRUE(terminal.shows("q ends"));
+    terminal.send(signal);
+    const int status = terminal.wait();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << signal << " " << status;
+    EXPECT_NE(terminal.written.find("\x1b[?25h\x1b[?1049l"), std::string::npos) << signal;
+    EXPECT_EQ(terminal.settings().c_lflag, terminal.before.c_lflag) << signal;
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random models of every family, trained for a step, exported and read by transformers.
 
-    venv/bin/python bench/families/export.py build/app/kintsugi [--count 200] [--seed 1] [--families llama,gemma3]
+    venv/bin/python bench/families/export.py build/app/kintsugi [--count 200] [--first 0] [--seed 1] [--families llama,gemma3]
 
 What `check` says of export before the training must be what `export` does after it; of what was exported, transformers'
 logits must be those of `evaluate --ids` within 1e-5 of the largest (of the run and of the folder), and `generate` must
@@ -23,7 +23,7 @@ from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertForMaskedLM, BertForPreTraining  # noqa: E402
 
 FAMILIES = ["gpt", "llama", "mistral", "qwen2", "qwen3", "olmo2", "olmo3", "smollm3", "phi3", "gemma3", "gptneox", "gptj",
-            "mixtral", "qwen3_moe", "olmoe", "bert"]
+            "mixtral", "qwen3_moe", "olmoe", "gpt_oss", "deepseek_v3", "bert"]
 WORDS = "the old baker sees a small dog behind the mill and reads of seven hills near a quiet river".split()
 
 
@@ -46,10 +46,19 @@ def model_keys(r, family):
             keys["head_dim"] = r.choice([4, 6, 8])
     if family == "gptj":
         keys["rotary_dims"] = r.choice([2, 4])
-    if family in ("mixtral", "qwen3_moe", "olmoe"):
+    if family in ("mixtral", "qwen3_moe", "olmoe", "gpt_oss"):
         keys["experts"] = r.choice([2, 3, 4])
         keys["experts_per_token"] = r.choice([1, 2])
-    head = keys.get("head_dim", head)
+    if family == "gpt_oss":
+        keys["window"] = r.choice([2, 5, 20])
+    if family == "deepseek_v3":
+        groups, each, turned = r.choice([1, 2, 3]), r.choice([2, 4]), r.choice([2, 4, 8])
+        used = r.randint(1, groups)
+        keys.update(kv_heads=heads, head_dim=r.choice([4, 7]), kv_rank=r.choice([5, 12]), query_rank=r.choice([0, 9]),
+                    rotary_head_dim=turned, value_head_dim=r.choice([0, 3, 12]), experts=groups * each, expert_groups=groups,
+                    groups_per_token=used, experts_per_token=r.randint(1, used * each), shared_experts=r.choice([0, 1, 2]),
+                    dense_layers=r.randint(0, keys["layers"]), dense_ffn=r.choice([0, 20]))
+    head = keys.get("rotary_head_dim", keys.get("head_dim", head))
     factors = [1.0 + i for i in range(head // 2)]
     sometimes = [
         dict(norm_epsilon=1e-3), dict(tied=True), dict(tied=False), dict(bias=True), dict(bias=False),
@@ -65,7 +74,13 @@ def model_keys(r, family):
         dict(rope_scaling="yarn", rope_factor=2.0, rope_original_context=16),
         dict(rope_scaling="yarn", rope_factor=2.0, rope_original_context=16, rope_truncate=False, rope_magnitude=1.2),
         dict(rope_scaling="longrope", rope_original_context=16, rope_short_factors=factors, rope_long_factors=factors[::-1]),
-        dict(router_normalize=False), dict(rope_factor=3.0), dict(rope_magnitude=1.1)]
+        dict(router_normalize=False), dict(rope_factor=3.0), dict(rope_magnitude=1.1), dict(bias_head=True), dict(bias_norm=True),
+        dict(vocab=320), dict(dropout=0.1), dict(attention_sinks=True), dict(gate_clamp=2.0), dict(gate_clamp=0.0),
+        dict(gate_slope=1.3), dict(router_scores="sigmoid"), dict(router_scores="softmax"), dict(router_bias=True),
+        dict(router_bias=False), dict(router_linear_bias=True), dict(router_scale=1.5), dict(shared_experts=1), dict(query_rank=6),
+        dict(embed_norm=True), dict(token_types=2), dict(kv_heads=1), dict(rotary_dims=4), dict(window=40), dict(rope_scaling="none"),
+        dict(rope_scaling="yarn", rope_factor=4.0, rope_original_context=8, rope_beta_fast=8.0, rope_beta_slow=2.0),
+        dict(rope_scaling="yarn", rope_factor=2.0, rope_original_context=16, rope_score_magnitude=0.7)]
     for _ in range(r.choice([0, 0, 1, 1, 2])):
         keys.update(r.choice(sometimes))
     return keys
@@ -134,6 +149,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first model, each drawn by its number")
     parser.add_argument("--families", default=",".join(FAMILIES))
     o = parser.parse_args()
     torch.set_num_threads(1)
@@ -144,8 +160,9 @@ def main():
         Path(folder, "text.txt").write_text(text)
         bench = Bench(o.program, folder)
         families = o.families.split(",")
-        for number in range(o.count):
+        for number in range(o.first, o.first + o.count):
             family = families[number % len(families)]
+            r = random.Random(f"{o.seed} {number}")
             try:
                 result = bench.one(r, family, number)
             except Exception as error:
