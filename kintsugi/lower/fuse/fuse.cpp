@@ -1,6 +1,7 @@
 #include "kintsugi/lower/fuse/fuse.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -380,8 +381,11 @@ class Fuser {
       if (pattern.rewrite != Rewrite::row_sums) continue;
       for (size_t at = 0; at < list.size(); ++at) {
         if (gone_[at] || list[at].kind != program::Kind::compute || !pattern.has_consumer(list[at].kernel)) continue;
-        for (const size_t to : first_writers[static_cast<size_t>(list[at].ins[0])])
-          if (!gone_[at] && !gone_[to]) gone_[at] = sums_too(pattern, list, at, list[to]);
+        // The last writer before it: an earlier one would sum what that one overwrites or adds to.
+        const std::vector<size_t>& writers = first_writers[static_cast<size_t>(list[at].ins[0])];
+        auto to = std::ranges::lower_bound(writers, at);
+        while (to != writers.begin() && gone_[*std::prev(to)]) --to;
+        if (to != writers.begin()) gone_[at] = sums_too(pattern, list, at, list[*std::prev(to)]);
       }
     }
   }
