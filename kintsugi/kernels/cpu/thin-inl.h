@@ -17,6 +17,8 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kRowsOfB = 8;           // rows of b processed at a time
 constexpr int64_t kAhead = 4 * kRowsOfB;  // rows to prefetch
+constexpr int64_t kRowsBoundByMemory = 2;
+constexpr int64_t kSumsAtATime = 4096;  // 16 KiB
 
 // b is [k n] with contiguous columns; m rows of a, in fp32, are multiplied by it.
 template <typename T>
@@ -72,11 +74,18 @@ void add_rows(const Thin<T>& p, base::Range rows, base::Range columns, const Thi
     }
 }
 
+// Few rows are bound by memory, and read b's rows as far as they are contiguous; more rows are bound by their sums, of
+// which as many columns are computed at a time as fit the L1 cache.
 template <typename T>
 void sum_slice(const Thin<T>& p, base::Range rows, base::Range columns, const ThinRows& a, const ThinSums& to) {
-  int64_t l = 0;
-  for (; l + kRowsOfB <= rows.size(); l += kRowsOfB) add_rows<kRowsOfB>(p, rows, columns, a, to, l);
-  for (; l < rows.size(); ++l) add_rows<1>(p, rows, columns, a, to, l);
+  const int64_t width = p.m <= kRowsBoundByMemory ? columns.size() : kSumsAtATime / p.m / kThinGrain * kThinGrain;
+  for (int64_t first = 0; first < columns.size(); first += width) {
+    const base::Range some = {columns.begin + first, columns.begin + std::min(first + width, columns.size())};
+    const ThinSums sums = {to.sums + first, to.row};
+    int64_t l = 0;
+    for (; l + kRowsOfB <= rows.size(); l += kRowsOfB) add_rows<kRowsOfB>(p, rows, some, a, sums, l);
+    for (; l < rows.size(); ++l) add_rows<1>(p, rows, some, a, sums, l);
+  }
 }
 
 // The dot products of m rows of a with one column of b, contiguous along k.
