@@ -104,6 +104,8 @@ HWY_EXPORT(multiply_tile);
 
 using tensor::bf16;
 
+constexpr int64_t kHalfTile = kTile / 2;
+
 void nothing() {}
 
 void multiply(const Bf16Tile& t) {
@@ -114,20 +116,45 @@ bf16 at(const Bf16Panel& panel, int64_t i, int64_t l) {
   return i < panel.count && l < panel.k ? panel.from[i * panel.stride + l * panel.k_stride] : bf16();
 }
 
+// Whether a step from l lies within the panel, so that no element needs a check.
+bool is_whole(const Bf16Panel& panel, int64_t l) {
+  return panel.count == kTile && l + kStep <= panel.k;
+}
+
 void pack_a(const Bf16Panel& panel, bf16* to) {
   for (int64_t l = 0; l < panel.k; l += kStep)
-    for (int64_t i = 0; i < kTile; ++i)
-      for (int64_t q = 0; q < kStep; ++q) *to++ = at(panel, i, l + q);
+    for (int64_t i = 0; i < kTile; ++i, to += kStep) {
+      const bf16* const from = panel.from + i * panel.stride + l * panel.k_stride;
+      if (i < panel.count && l + kStep <= panel.k && panel.k_stride == 1) {
+        std::copy_n(from, kStep, to);
+      } else if (is_whole(panel, l)) {
+        for (int64_t q = 0; q < kStep; ++q) to[q] = from[q * panel.k_stride];
+      } else {
+        for (int64_t q = 0; q < kStep; ++q) to[q] = at(panel, i, l + q);
+      }
+    }
 }
 
 void pack_b(const Bf16Panel& panel, bf16* to) {
   for (int64_t l = 0; l < panel.k; l += kStep)
-    for (int64_t j = 0; j < kTile; j += 16)
-      for (int64_t q = 0; q < kStep; q += 2)
-        for (int64_t i = j; i < j + 16; ++i) {
-          *to++ = at(panel, i, l + q);
-          *to++ = at(panel, i, l + q + 1);
+    for (int64_t j = 0; j < kTile; j += kHalfTile)
+      for (int64_t q = 0; q < kStep; q += 2, to += 2 * kHalfTile) {
+        if (!is_whole(panel, l)) {
+          for (int64_t i = 0; i < kHalfTile; ++i) {
+            to[2 * i] = at(panel, j + i, l + q);
+            to[2 * i + 1] = at(panel, j + i, l + q + 1);
+          }
+          continue;
         }
+        const bf16 *const even = panel.from + j * panel.stride + (l + q) * panel.k_stride, *const odd =
+                                                                                               even + panel.k_stride;
+        if (panel.stride == 1) {
+          for (int64_t i = 0; i < kHalfTile; ++i) to[2 * i] = even[i], to[2 * i + 1] = odd[i];
+        } else {
+          for (int64_t i = 0; i < kHalfTile; ++i)
+            to[2 * i] = even[i * panel.stride], to[2 * i + 1] = odd[i * panel.stride];
+        }
+      }
 }
 
 constexpr Bf16Unit kUnit = {"plain", nothing, nothing, pack_a, pack_b, multiply, finish_tile};
