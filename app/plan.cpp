@@ -26,6 +26,8 @@
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/checkpoint/snapshot.h"
 #include "kintsugi/compile/fit.h"
+#include "kintsugi/compile/programs.h"
+#include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/plan/schedule_picture.h"
@@ -189,6 +191,29 @@ std::string print_packing(const std::vector<Stage>& stages) {
   return text;
 }
 
+// The steps of [train] batch_warmup, and the most that a rank's arena holds in them; "" without any.
+std::string print_batch_warmup(const config::Settings& s, const std::vector<Program>& programs) {
+  if (s.train.batch_warmup.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {{"steps", "samples", "micro-batches", "bytes live at the peak"}};
+  const auto add = [&](const std::string& steps, int64_t samples) {
+    const int64_t count = samples / compile::samples_of_pass(s);
+    int64_t bytes = 0;
+    for (const Program& p : programs)
+      for (const program::CallList& list : p.lists)
+        if (list.step == program::Step::train && list.micro_batches == (samples == s.train.global_batch ? 0 : count))
+          bytes = std::max(bytes, list.lower_bound_bytes);
+    rows.push_back({steps, fmt::format("{}", samples), fmt::format("{}", count), base::group_digits(bytes)});
+  };
+  int64_t first = 1;
+  for (const config::BatchStage& stage : config::batch_stages(s.train)) {
+    const int64_t last = first + stage.steps - 1;
+    add(first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last), stage.samples);
+    first = last + 1;
+  }
+  add(fmt::format("from {}", first), s.train.global_batch);
+  return "batch warm-up, in the memory of the full step\n" + table_within(kColumns, rows);
+}
+
 std::string print_schedule(const plan::Schedule& schedule, const std::vector<Program>& programs) {
   const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, programs));
   const std::string alike =
@@ -345,7 +370,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
   std::optional<PlannedTime> time;  // before anything is printed, as the cluster may be refused
   if (!options.time.cluster.empty()) time = plan_time(s, programs, options.time);
   write_out("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages) + print_pinned(stages),
-            print_packing(stages));
+            print_packing(stages) + print_batch_warmup(s, programs));
   if (stages.size() > 1) write_out("{}", print_schedule(schedule_of(programs, s), programs));
   if (time) {
     write_out("{}", time->text);

@@ -1,10 +1,12 @@
 // [train] batch_warmup: the first steps with fewer micro-batches, over the same states.
 #include "kintsugi/config/batch_warmup.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/layouts.h"
@@ -127,7 +129,27 @@ TEST(BatchWarmup, RunsOnADevice) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-4) << i;
 }
 
-// To the bit, from within a stage of the warm-up and in another layout from there on.
+// From within a stage of the warm-up, or at its end, in another layout.
+TEST(BatchWarmup, ResumesInAnotherLayout) {
+  RunFiles files;
+  const std::string toml = files.toml("llama", "fp64");
+  run_here(toml, with(files, "whole"));
+  const std::vector<double> want = column(files, "whole", "loss");
+  const std::vector<std::vector<std::string>> layouts = {
+      {"parallel.data=2", "parallel.zero=3"}, {"parallel.pipe=2"}, {"parallel.tensor=2"}};
+  for (const auto& [stop, before, after] : {std::tuple{2, 0, 1}, {4, 1, 2}, {5, 2, 0}}) {
+    const std::string name = fmt::format("stopped{}", stop);
+    run_here(toml, with(files, name, layouts[static_cast<size_t>(before)]), false, stop);
+    EXPECT_EQ(column(files, name, "loss").size(), static_cast<size_t>(stop));
+    run_here(toml, with(files, name, layouts[static_cast<size_t>(after)]), true);
+    const std::vector<double> found = column(files, name, "loss");
+    ASSERT_EQ(found.size(), want.size()) << name;
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-9) << name << ", step " << i + 1;
+    EXPECT_EQ(column(files, name, "tokens"), column(files, "whole", "tokens"));
+  }
+}
+
+// To the bit, from within a stage of the warm-up.
 TEST(BatchWarmup, Resumes) {
   RunFiles files;
   const std::string toml = files.toml("llama", "fp32");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <sstream>
 
@@ -127,6 +128,28 @@ TEST_F(PlanVerb, PrintsEachStageToTheByte) {
                        "(12.50% as published)\n"),
             std::string::npos)
       << e.out;
+}
+
+TEST_F(PlanVerb, ListsTheStepsOfTheBatchWarmUp) {
+  const Ended e = run_kintsugi(folder.path(), "plan run.toml --set 'train.batch_warmup=[\"2 3\",\"4 1\"]' " + sets);
+  ASSERT_EQ(e.code, 0) << e.err;
+  config::Settings s = settings();
+  s.train.batch_warmup = {"2 3", "4 1"};
+  std::map<int64_t, int64_t> most;  // [micro-batches, 0 for all]
+  for (const program::Program& p : programs(s))
+    for (const program::CallList& list : p.lists)
+      if (list.step == program::Step::train)
+        most[list.micro_batches] = std::max(most[list.micro_batches], list.lower_bound_bytes);
+  std::string found;
+  const size_t from = e.out.find("batch warm-up, in the memory of the full step\n");
+  ASSERT_NE(from, std::string::npos) << e.out;
+  std::istringstream in(e.out.substr(from, e.out.find("\nbubble\n") - from));
+  for (std::string word; in >> word;) found += word + " ";
+  EXPECT_EQ(found, fmt::format(
+                       "batch warm-up, in the memory of the full step steps samples micro-batches bytes live at "
+                       "the peak 1 to 3 2 2 {} 4 4 4 {} from 5 8 8 {} ",
+                       base::group_digits(most.at(2)), base::group_digits(most.at(4)), base::group_digits(most.at(0))));
+  EXPECT_LE(most.at(2), most.at(0));
 }
 
 TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {

@@ -66,7 +66,8 @@ threads = {o.threads}
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
-    return BATCH * SEQUENCE / (float(re.search(r"([\d.]+) ms (?:a|per) step", done.stdout)[1]) / 1000)
+    value, unit = re.search(r"([\d.]+) (m?s) a step", done.stdout).groups()
+    return BATCH * SEQUENCE / (float(value) / (1000 if unit == "ms" else 1))
 
 
 def theirs(o, kind):
