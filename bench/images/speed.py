@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Images per second and peak memory of training compared with PyTorch, in turns in one run.
 
-speed.py KINTSUGI [NAME ...] [--batch N] [--steps N] [--rounds N] [--threads N] [--compile]: for each network, steps of
-`kintsugi train` on random images and of PyTorch (eager, channels_last; with --compile the better of that and compiled)
-with SGD and momentum in fp32, alternately, each in a separate process. Prints the best step of all rounds, the ratio,
-and the largest resident memory of each process. With --cpu, images per second of processor time of all threads, for a
-machine that other programs use too.
+speed.py KINTSUGI [NAME ...] [--batch N] [--steps N] [--rounds N] [--threads N] [--compile] [--cpu] [--space N]: for
+each network, steps of `kintsugi train` on random images and of PyTorch (eager, channels_last; with --compile the
+better of that and compiled) with SGD and momentum in fp32, alternately, each in a separate process. Prints the best
+step of all rounds, the ratio, and the largest resident memory of each process. With --cpu, images per second of
+processor time of all threads, for a machine that other programs use too. With --space N, N ranks that split the
+height of images of 512 pixels, alternately with one rank, both with one thread per rank: the step of N ranks relative
+to a part of one rank's.
 """
 import argparse
 import json
@@ -34,10 +36,11 @@ def measured(command, folder):
         return out.read(), usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
-def ours(o, name, batch):
+def ours(o, name, batch, size=0, threads=0, ranks=1):
     import numpy as np
 
-    family, size, _, shape = CASES[name]
+    family, usual, _, shape = CASES[name]
+    size, threads = size or usual, threads or o.threads
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
         rng = np.random.default_rng(1)
@@ -50,7 +53,7 @@ def ours(o, name, batch):
                 + f'[data]\ntrain = "x.npy"\ntrain_labels = "y.csv"\n[train]\nfolder = "run{steps}"\nsteps = {steps}\n'
                 f'global_batch = {batch}\nmicro_batch = {batch}\noptimizer = "sgd"\nmomentum = 0.9\n'
                 'learning_rate = 0.01\nevent_files = false\nevaluate_every = 0\n'
-                f'[parallel]\nthreads = {o.threads}\n[checkpoint]\nevery = 0\n')
+                f'[parallel]\nthreads = {threads}\nranks = {ranks}\nspace = {ranks}\n[checkpoint]\nevery = 0\n')
             return measured([o.kintsugi, "train", "run.toml"], here)
 
         steps = o.steps + 1
@@ -109,6 +112,19 @@ def theirs(o, name, batch, compiled):
     return batch / (cpu if o.cpu else shortest), memory
 
 
+def split_in_space(o):
+    size, batch = 512, o.batch or 2
+    print(f"{size} pixels, batch {batch}: seconds per step; peak memory in MB")
+    for name in o.names:
+        best = {ranks: (0.0, 0.0) for ranks in (1, o.space)}
+        for _ in range(o.rounds):
+            for ranks in best:
+                best[ranks] = max(best[ranks], ours(o, name, batch, size, 1, ranks))
+        (one, memory), (some, other_memory) = best.values()
+        print(f"{name:14} 1 rank {batch / one:7.3f}, {memory:.0f} MB; {o.space} ranks {batch / some:7.3f}, "
+              f"{other_memory:.0f} MB; {o.space * one / some:.3f} times 1/{o.space} of one rank's step", flush=True)
+
+
 def main():
     if sys.argv[1:2] == ["--child"]:
         name, *numbers = sys.argv[2:]
@@ -122,8 +138,11 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--space", type=int, default=0)
     o = parser.parse_args()
     o.kintsugi = str(pathlib.Path(o.kintsugi).resolve())
+    if o.space:
+        return split_in_space(o)
     unit = "per second of processor time" if o.cpu else "per second"
     print(f"images {unit}; peak memory in MB")
     print(f"{'network':14} {'batch':>5} {'size':>4} {'kintsugi':>9} {'PyTorch':>9} {'ratio':>6} {'MB':>6} {'MB':>6}")
