@@ -4,7 +4,8 @@
 accuracy.py KINTSUGI DATA [NAME ...] [--seeds N] [--epochs N] [--no-torch]: DATA holds mnist/ (the 10,000 test images,
 of which 9,000 are trained on and 1,000 held out) and cifar10/ (train_subset.bin, test_subset.bin). The twin has the
 same network, initial distribution, recipe, crops and flips; its random numbers differ. Networks: mnist, lenet, resnet18, and
-resnet18_half on images of half the width and height (means of 2 x 2 pixels). Prints top-1 by seed and the means.
+resnet18_half and resnet18_quarter on images of a half and a quarter of the width and height (means of pixels). Prints
+top-1 by seed and the means.
 """
 import argparse
 import gzip
@@ -21,7 +22,8 @@ import numpy as np
 CASES = {"mnist": ("mnist", "lenet", 8, 60, 0.02, 0, False, 1),
          "lenet": ("cifar10", "lenet", 12, 50, 0.02, 4, True, 1),
          "resnet18": ("cifar10", "resnet18", 8, 100, 0.05, 4, True, 1),
-         "resnet18_half": ("cifar10", "resnet18", 8, 100, 0.05, 2, True, 2)}
+         "resnet18_half": ("cifar10", "resnet18", 8, 100, 0.05, 2, True, 2),
+         "resnet18_quarter": ("cifar10", "resnet18", 6, 100, 0.05, 1, True, 4)}
 MOMENTUM, DECAY = 0.9, 5e-4
 
 

@@ -60,6 +60,14 @@ void check_expert_ranks(const Given& given) {
                           divisors_around(experts, ranks));
 }
 
+void check_space_dims(const Given& given) {
+  for (const std::string& dim : tensor::words(given.settings.parallel.space_dims))
+    if (dim != "height" && dim != "width" && dim != "depth")
+      throw base::UserError("config",
+                            "{}{}: \"{}\" is no dim of images; write height, width or depth, separated by spaces",
+                            place(given, {"parallel.space_dims"}), given.say("parallel.space_dims"), dim);
+}
+
 // Tokens, or patches of an image.
 bool has_sequence(const Settings& s) {
   return s.model.image_height == 0 || s.model.patch > 0;
@@ -99,6 +107,7 @@ const std::vector<Axis>& axes() {
                               .nearness = 25,
                               .optional = true,
                               .keys = {"parallel.space_dims"},
+                              .check = check_space_dims,
                               .fits = [](const Settings& s, int64_t n) { return n <= longest_side(s.model); },
                               .help = "mesh axis: splits height, width or depth of each image (spatial parallelism)",
                               .others = "spatial spatial_parallel halo"}),
