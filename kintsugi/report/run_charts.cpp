@@ -56,6 +56,31 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kExpertLo
      {kMostLoaded, "most loaded over all layers"},
      {kLeastLoaded, "least loaded over all layers"}}};
 constexpr std::string_view kDropped = "dropped_tokens";
+// Measures that some runs have: a chart each, below the others.
+struct NamedMeasure {
+  std::string_view key, heading, unit;
+};
+constexpr auto kNamed = std::to_array<NamedMeasure>(
+    {{"accuracy", "Pairs whose chosen answer has the higher reward", "share"},
+     {"answer_tokens", "Length of sampled answers", "tokens"},
+     {"bits_per_byte", "Loss per byte of text", "bits"},
+     {"drain_seconds", "Time to copy a checkpoint to the run's folder", "s"},
+     {"loss_scale", "Loss scale", ""},
+     {"planned_seconds", "Planned time of a step", "s"},
+     {"reward", "Reward", ""},
+     {"reward_margin", "Reward of chosen minus rejected answers", ""},
+     {"reward_spread", "Groups of answers whose rewards differ", "share"},
+     {"rollout_gap", "Difference of log-probabilities, sampling to training", "nats"},
+     {"rollout_seconds", "Time to sample answers", "s"},
+     {"skipped_steps", "Skipped updates", "steps"},
+     {"stage_seconds", "Time to write a checkpoint on local disks", "s"},
+     {"top1", "Validation: top-1 accuracy", "share"},
+     {"top5", "Validation: top-5 accuracy", "share"},
+     {"validation_accuracy", "Validation: pairs whose chosen answer has the higher reward", "share"},
+     {"validation_bits_per_byte", "Validation loss per byte of text", "bits"},
+     {"validation_reward", "Validation: reward", ""},
+     {"validation_reward_margin", "Validation: reward of chosen minus rejected answers", ""}});
+constexpr std::string_view kFurther = "loss.";  // "loss.NAME"
 
 size_t half_of_mean(size_t points) {
   return std::max(kLeastMean, static_cast<size_t>(kMeanShare * static_cast<double>(points))) / 2;
@@ -97,6 +122,17 @@ std::string loss_unit(std::span<const MeasuredRun> runs) {
   return runs[0].unit == "samples" ? "" : "nats";
 }
 
+// Of a measure that has no chart of a fixed place.
+NamedMeasure named_measure(std::string_view key) {
+  const auto named = std::ranges::find(kNamed, key, &NamedMeasure::key);
+  return named == kNamed.end() ? NamedMeasure{key, key, ""} : *named;
+}
+
+std::string heading_of(std::string_view key) {
+  if (key.starts_with(kFurther)) return fmt::format("Loss: {}", key.substr(kFurther.size()));
+  return std::string(named_measure(key).heading);
+}
+
 // All charts by step share their range.
 Chart empty_chart(std::span<const MeasuredRun> runs, std::string_view heading) {
   Chart chart = {.heading = std::string(heading), .curves = {}, .x_text = step_text};
@@ -111,7 +147,9 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
   Chart chart = empty_chart(runs, known.heading);
   chart.from_zero = known.from_zero;
   chart.y_text = known.y_text;
-  chart.y_name = known.key == kLoss ? loss_unit(runs) : known.key == kSpeed ? runs[0].unit + "/s" : "";
+  chart.y_name = known.key == kLoss    ? loss_unit(runs)
+                 : known.key == kSpeed ? runs[0].unit + "/s"
+                                       : std::string(named_measure(known.key).unit);
   for (size_t i = 0; i < runs.size(); ++i) {
     const Measure& measure = runs[i].metrics->measure(known.key);
     chart.curves.push_back(curve_of(name_in_legend(runs, i), i, measure.steps, measure.values, known.noisy));
@@ -282,7 +320,8 @@ std::string html_charts(std::span<const MeasuredRun> runs) {
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)
       if (!has_chart(key) && others.size() < kMostOthers) others.insert(key);
-  for (const std::string& key : others) add(chart_by_step(runs, {.key = key, .heading = key, .noisy = true}), html);
+  for (const std::string& key : others)
+    add(chart_by_step(runs, {.key = key, .heading = heading_of(key), .noisy = true}), html);
   return "<div class=\"charts\">\n" + html + "</div>\n";
 }
 

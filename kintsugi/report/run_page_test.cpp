@@ -242,6 +242,35 @@ TEST(RunPage, EveryMeasureHasItsPlace) {
   for (const char* none : {"<h3>note</h3>", "<h3>seconds</h3>", "<h3>tokens</h3>"}) EXPECT_FALSE(has(page, none));
 }
 
+TEST(RunPage, MeasuresHaveNames) {
+  for (const std::string key : {"accuracy",
+                                "answer_tokens",
+                                "bits_per_byte",
+                                "drain_seconds",
+                                "loss.experts",
+                                "loss_scale",
+                                "planned_seconds",
+                                "reward",
+                                "reward_margin",
+                                "reward_spread",
+                                "rollout_gap",
+                                "rollout_seconds",
+                                "skipped_steps",
+                                "stage_seconds",
+                                "top1",
+                                "top5",
+                                "validation_accuracy",
+                                "validation_bits_per_byte",
+                                "validation_reward",
+                                "validation_reward_margin"}) {
+    const std::string page = run_page(std::vector{made("a", metrics_of(3, 8, ",\"" + key + "\":1.5"))}, "k");
+    EXPECT_FALSE(has(page, "<h3>" + key + "</h3>")) << key;
+  }
+  const std::string page = run_page(std::vector{made("a", metrics_of(3, 8, ",\"bits_per_byte\":1.5"))}, "k");
+  EXPECT_TRUE(has(page, "<h3>Loss per byte of text</h3>"));
+  EXPECT_TRUE(has(page, "<span class=\"name-y\">bits</span>")) << page;
+}
+
 TEST(RunPage, LoadOfExperts) {
   const auto step = [](int step, const std::string& more) {
     return fmt::format("{{\"step\":{},\"loss\":2.5,\"busiest_expert\":1.5,\"expert_tokens\":[6,2,4]{}}}\n", step, more);
