@@ -20,12 +20,13 @@ config::Settings lora_model(const std::string& name, const std::string& dtype) {
   s.lora = {.rank = 3, .alpha = 6, .dropout = 0.1, .targets = {}};
   if (name.ends_with("-last")) s.lora.targets = {"layer3.attention.query"};  // the first stages have no backward pass
   if (name.ends_with("-value")) s.lora.targets = {"value"};                  // the first layer's keys need no gradient
-  if (name == "mixtral") {
+  if (name.starts_with("mixtral")) {
     s.model.experts = 4;
     s.train.balance = "loss";
     s.lora.targets = {"*"};
   }
   if (name.starts_with("gptneox")) s.lora.targets = {"attention.*", "layer1.ffn.up"};
+  if (name.ends_with("-int8")) s.lora.frozen_dtype = "int8";
   return s;
 }
 
@@ -66,6 +67,17 @@ INSTANTIATE_TEST_SUITE_P(Experts, LoraLayouts,
                              {"mixtral", "expert=2 tensor=2 zero=3"},
                              {"mixtral", "data=2 zero=1 rule=expert:data"},
                              {"mixtral", "expert=2 pipe=2 recompute=full"},
+                         }),
+                         [](const auto& info) { return test_name(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(Codes, LoraLayouts,
+                         testing::ValuesIn(std::vector<ModelLayout>{
+                             {"llama-int8", "data=2 zero=3"},
+                             {"llama-int8", "data=2 tensor=2 zero=1 sequence_parallel"},
+                             {"gpt-int8", "tensor=4"},
+                             {"gptneox-int8", "pipe=2 data=2 zero=3"},
+                             {"llama-int8", "pipe=4 recompute=full"},
+                             {"mixtral-int8", "expert=2 tensor=2 zero=3"},
                          }),
                          [](const auto& info) { return test_name(info.param); });
 
@@ -176,6 +188,26 @@ TEST(Lora, FrozenWeightsTakeTheirBytesAlone) {
   EXPECT_EQ(bytes, 2 * frozen + (2 + 4 + 4 + 4 + 4) * adapters);
 }
 
+// With int8, matrices of the blocks have 1 byte per element and 4 per column; the other frozen weights have 2 bytes.
+TEST(Lora, CodesAndScalesTakeTheirBytesAlone) {
+  config::Settings s = lora_model("llama-int8", "bf16");
+  Machine machine(s);
+  const program::Program& p = machine.executor.program();
+  int64_t codes = 0, scales = 0, others = 0, adapters = 0, bytes = 0;
+  for (const program::StateInfo& info : p.states) {
+    if (info.kind == program::StateKind::statistic) continue;
+    bytes += info.whole.shape.elements() * tensor::size_of(p.buffer(info.buffer).type.dtype);
+    if (info.kind != program::StateKind::weight) continue;
+    const bool scale = info.name.ends_with(models::kScale), code = info.whole.dtype == tensor::DType::i8;
+    int64_t& elements = models::is_adapter(info.name) ? adapters : code ? codes : scale ? scales : others;
+    elements += info.whole.shape.elements();
+    EXPECT_EQ(code, info.layer >= 0 && info.layer < s.model.layers && info.name.ends_with(models::kWeight))
+        << info.name;
+  }
+  EXPECT_GT(codes, 10 * scales);
+  EXPECT_EQ(bytes, codes + 4 * scales + 2 * others + (2 + 4 + 4 + 4 + 4) * adapters);
+}
+
 namespace {
 
 // Frozen matrices stored in bf16 have the loss and the gradients of the same values in the training's dtype.
@@ -217,6 +249,41 @@ TEST(Lora, FrozenMatricesStoredInBf16) {
   constexpr int64_t kAttention = 2 * 24 * 24 + 2 * 24 * 12, kFeedForward = 3 * 24 * 36;
   expect_the_same_in_bf16("llama", 2 * (kAttention + kFeedForward));
   expect_the_same_in_bf16("mixtral", 2 * (kAttention + 3 * kFeedForward));  // each of three experts
+}
+
+// Frozen matrices in codes have the loss and the gradients of codes times scales.
+TEST(Lora, FrozenMatricesStoredAsCodes) {
+  for (const std::string family : {"llama", "gpt", "gemma3", "mixtral"}) {
+    SCOPED_TRACE(family);
+    config::Settings s = small_model(family, "fp64");
+    s.model.dropout = 0;
+    s.lora = {.rank = 3, .alpha = 6, .dropout = 0, .targets = {}};
+    if (family == "mixtral") s.model.experts = 3, s.train.balance = "loss", s.lora.targets = {"*"};
+    config::Settings coded = s;
+    coded.lora.frozen_dtype = "int8";
+    Machine stored(coded), whole(s);
+    Numbers weights = stored.states(program::StateKind::weight);
+    size_t matrices = 0;
+    for (auto& [name, w] : weights) {
+      if (name.ends_with(models::kScale)) continue;
+      if (name.ends_with(models::kLoraB))
+        for (size_t i = 0; i < w.size(); ++i) w[i] = 0.01 * static_cast<double>(i * 37 % 101) - 0.5;
+      put(stored.executor.state(name), w);
+      const auto scale = weights.find(name.substr(0, name.rfind('.')) + std::string(models::kScale));
+      if (name.ends_with(models::kWeight) && scale != weights.end()) {
+        ++matrices;
+        const size_t experts = name.find(".ffn.") != name.npos && family == "mixtral" ? 3 : 1,
+                     columns = scale->second.size() / experts, matrix = w.size() / experts;
+        for (size_t i = 0; i < w.size(); ++i) w[i] *= scale->second[i / matrix * columns + i % columns];
+      }
+      put(whole.executor.state(name), w);
+    }
+    EXPECT_GE(matrices, 12u);
+    EXPECT_NEAR(stored.step(0, 0.0), whole.step(0, 0.0), 1e-12);
+    const Numbers gradients = stored.states(program::StateKind::gradient);
+    EXPECT_FALSE(gradients.empty());
+    for (const auto& [name, g] : whole.states(program::StateKind::gradient)) expect_near(gradients.at(name), g, name);
+  }
 }
 
 TEST(Lora, RefusesTargetsThatMatchNothing) {

@@ -107,6 +107,42 @@ TEST(CpuContract, AgreesWithTheReference) {
   });
 }
 
+// b in int8 codes, with a scale per column: x W, dy W^T, and few rows. The columns may be several dims.
+TEST(CpuContract, CodesWithAScalePerColumn) {
+  struct Codes {
+    Shape a, b, scale, y;
+  };
+  const Codes cases[] = {
+      {{{"batch", 2}, {"seq", 9}, {"embed", 37}},
+       {{"embed", 37}, {"heads", 3}, {"dim", 7}},
+       {{"heads", 3}, {"dim", 7}},
+       {{"batch", 2}, {"seq", 9}, {"heads", 3}, {"dim", 7}}},
+      {{{"batch", 2}, {"seq", 9}, {"heads", 3}, {"dim", 7}},
+       {{"embed", 37}, {"heads", 3}, {"dim", 7}},
+       {{"heads", 3}, {"dim", 7}},
+       {{"batch", 2}, {"seq", 9}, {"embed", 37}}},
+      {{{"batch", 3}, {"seq", 1}, {"ffn", 300}},
+       {{"ffn", 300}, {"embed", 70}},
+       {{"embed", 70}},
+       {{"batch", 3}, {"seq", 1}, {"embed", 70}}},
+  };
+  with_each_target([&] {
+    for (const Codes& c : cases)
+      for (const DType dtype : kFastTypes)
+        for (const int threads : {1, 3}) {
+          SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b));
+          Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, DType::i8, 2, -127.5, 127.5),
+                 scale = random_tensor(c.scale, DType::f32, 3, 0.001, 0.01);
+          const Type y = {c.y, dtype};
+          const std::vector<const Type*> ins = {&a.type(), &b.type(), nullptr, nullptr, nullptr, &scale.type()},
+                                         outs = {&y};
+          EXPECT_TRUE(cpu::contract_takes({cpu::Types(ins), cpu::Types(outs), Attributes()}));
+          compare({.kind = "contract", .threads = threads}, {&a, &b, nullptr, nullptr, nullptr, &scale}, {Tensor(y)},
+                  {1e-5, 2e-5 + unit_of(dtype) * 0.05});
+        }
+  });
+}
+
 TEST(CpuContract, FewRowsHaveTheSameBitsForAnyThreads) {
   const auto kernels = cpu_kernels();
   for (const Case& c : kCases) {

@@ -110,6 +110,10 @@ TEST(CpuExperts, Products) {
         const Tolerance loose = {1e-4, 1e-3};
         compare(trial("batch expert slot ffn"), {&x, &w, &counts}, {Tensor(dy.type())}, loose);
         compare(trial("batch expert slot embed"), {&dy, &w, &counts}, {Tensor(x.type())}, loose);
+        Tensor codes = random_tensor(w.type().shape, DType::i8, 5, -127.5, 127.5),
+               scale = random_tensor({{"expert", kExperts}, {"ffn", kFfn}}, DType::f32, 6, 0.001, 0.01);
+        compare(trial("batch expert slot ffn"), {&x, &codes, &counts, &scale}, {Tensor(dy.type())}, loose);
+        compare(trial("batch expert slot embed"), {&dy, &codes, &counts, &scale}, {Tensor(x.type())}, loose);
         const Tensor sums = random_tensor(w.type().shape, DType::f32, 4);
         for (const uint32_t accumulate : {0u, 1u})
           compare(trial("expert embed ffn", accumulate), {&x, &dy, &counts}, {sums}, loose);
