@@ -64,7 +64,7 @@ class SpaceOfResidual : public testing::TestWithParam<ModelLayout> {};
 
 TEST_P(SpaceOfResidual, LossAndGradientsOfOneRankInFp32) {
   const Record found = run_layout(residual_model, GetParam(), "fp32", 1);
-  EXPECT_EQ(difference(found, twin(residual_model, GetParam().model, "fp32", 1), 2e-5), "");
+  EXPECT_EQ(difference(found, twin(residual_model, GetParam().model, "fp32", 1), 1e-5), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SpaceOfResidual,
