@@ -78,7 +78,7 @@ def model_keys(r, family):
         dict(vocab=320), dict(dropout=0.1), dict(attention_sinks=True), dict(gate_clamp=2.0), dict(gate_clamp=0.0),
         dict(gate_slope=1.3), dict(router_scores="sigmoid"), dict(router_scores="softmax"), dict(router_bias=True),
         dict(router_bias=False), dict(router_linear_bias=True), dict(router_scale=1.5), dict(shared_experts=1), dict(query_rank=6),
-        dict(embed_norm=True), dict(token_types=2), dict(kv_heads=1), dict(rotary_dims=4), dict(window=40), dict(rope_scaling="none"),
+        dict(embed_norm=True), dict(kv_heads=1), dict(rotary_dims=4), dict(window=40), dict(rope_scaling="none"),
         dict(rope_scaling="yarn", rope_factor=4.0, rope_original_context=8, rope_beta_fast=8.0, rope_beta_slow=2.0),
         dict(rope_scaling="yarn", rope_factor=2.0, rope_original_context=16, rope_score_magnitude=0.7)]
     for _ in range(r.choice([0, 0, 1, 1, 2])):

@@ -144,6 +144,10 @@ void check_objective(const Given& given) {
   if (objective(m) == Objective::numbers && m.outputs < 1 && family.reads_tokens)
     throw base::UserError("config", "{}{} needs model.outputs, the numbers of each sample",
                           place(given, {"model.objective"}), given.say("model.objective"));
+  if (objective(m) == Objective::next && m.token_types > 0)
+    throw base::UserError("config", "{}{} is not possible with {}: tokens of one text have no types; leave it out",
+                          place(given, {"model.token_types", "model.objective"}), given.say("model.token_types"),
+                          given.say("model.objective"));
 }
 
 void check_model(const Given& given) {

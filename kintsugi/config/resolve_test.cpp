@@ -133,6 +133,13 @@ TEST(Resolve, LatentAttention) {
             "parallel.device = \"cpu\"");
 }
 
+TEST(Resolve, TypesOfTokensNeedPairsOfTexts) {
+  EXPECT_EQ(
+      error_in("[model]\nfamily = \"llama\"\ntoken_types = 2\n"),
+      "[config] run.toml:3: model.token_types = 2 is not possible with model.objective = \"next\" (derived: that of "
+      "the family): tokens of one text have no types; leave it out");
+}
+
 // A bound is slots over the mean, rounded up; there are never more than tokens.
 TEST(Resolve, SlotsOfExperts) {
   Model m;
