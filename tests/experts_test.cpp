@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/models/step.h"
 #include "tests/layouts.h"
 
@@ -112,6 +118,38 @@ std::string difference_of(const ModelLayout& layout, bool ties) {
 
 class ExpertLayouts : public testing::TestWithParam<ModelLayout> {};
 
+// Sets all slots to NaN, then runs the kernel.
+void run_on_poisoned_slots(const kernels::KernelCall& call) {
+  static const std::unique_ptr<kernels::KernelSet> cpu = kernels::cpu_kernels();
+  for (size_t i = 0; i < call.outs.size(); ++i) {
+    const tensor::View& y = call.outs[i];
+    const auto shares = [&](const tensor::View& x) { return x.data == y.data; };
+    if (!y.data || !y.shape().has("slot") || call.accumulates(i) || std::ranges::any_of(call.ins, shares)) continue;
+    std::ranges::fill(y.as<float>(), std::numeric_limits<float>::quiet_NaN());
+  }
+  cpu->find(call.kind).run(call);
+}
+
+// The kernels of the processor, of which those that make slots begin with NaN.
+class PoisonedSlots : public kernels::KernelSet {
+ public:
+  PoisonedSlots() : cpu_(kernels::cpu_kernels()) {
+    for (const char* kind : {"dispatch", "grouped", "gated", "gated_grad", "clamped_gated", "clamped_gated_grad"}) {
+      kernels_.push_back(cpu_->find(kind));
+      kernels_.back().run = run_on_poisoned_slots;
+    }
+  }
+  std::string_view name() const override { return cpu_->name(); }
+  const kernels::Kernel& find(std::string_view kind) const override {
+    const auto found = std::ranges::find(kernels_, kind, &kernels::Kernel::kind);
+    return found == kernels_.end() ? cpu_->find(kind) : *found;
+  }
+
+ private:
+  std::unique_ptr<kernels::KernelSet> cpu_;
+  std::vector<kernels::Kernel> kernels_;
+};
+
 }  // namespace
 
 TEST_P(ExpertLayouts, EqualOneRank) {
@@ -184,6 +222,31 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelLayout{"gpt_oss-drops", "expert=2 pipe=2"}, ModelLayout{"gpt_oss", "expert=2 recompute=full"},
                     ModelLayout{"gpt_oss", "recompute=light tensor=2"}),
     [](const auto& info) { return test_name(info.param); });
+
+TEST(Experts, SlotsWithoutATokenAreNeverRead) {
+  for (const char* model : {"mixtral", "mixtral-drops", "gpt_oss", "deepseek_v3-both"}) {
+    config::Settings s = model_of(model, "fp32");
+    s.parallel.device = "cpu";
+    Machine plain(s), poisoned(s, std::make_unique<PoisonedSlots>());
+    for (int64_t step = 0; step < 2; ++step) EXPECT_EQ(poisoned.step(step, 0.01), plain.step(step, 0.01)) << model;
+    EXPECT_EQ(poisoned.states(program::StateKind::weight), plain.states(program::StateKind::weight)) << model;
+  }
+}
+
+// In fp32 on the processor: nearly the answer of the reference.
+TEST(Experts, KernelsOfTheProcessorInLayouts) {
+  for (const char* model : {"mixtral", "gpt_oss", "deepseek_v3-both"}) {
+    const config::Settings one = model_of(model, "fp32");
+    const Found whole = found_in(one, false);
+    for (const char* layout : {"", "expert=2 data=2 zero=3", "expert=2 tensor=2", "expert=2 context=2", "pipe=2"}) {
+      config::Settings s = one;
+      s.parallel.device = "cpu";
+      set_layout(s, layout);
+      s.train.micro_batch /= config::data_ranks(s.parallel);
+      EXPECT_EQ(difference(found_in(s, false).record, whole.record, 1e-4), "") << model << " " << layout;
+    }
+  }
+}
 
 TEST(Experts, TiesAndExpertsWithoutTokensEqualOneRank) {
   for (const char* layout : {"expert=2", "expert=4", "expert=2 data=2 zero=3", "expert=2 tensor=2", "context=2"})

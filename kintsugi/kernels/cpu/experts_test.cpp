@@ -1,4 +1,5 @@
 #include <limits>
+#include <vector>
 
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/reference/reference_kernels.h"
@@ -39,6 +40,11 @@ tensor::DimIndex part_of(int64_t first, int64_t local, int64_t whole) {
   return tensor::DimIndex(segments, whole);
 }
 
+// Kernels store only the slots in use; the reference stores zeros in the others.
+Tensor zeros(const Type& type) {
+  return Tensor(type.shape, type.dtype, std::vector<double>(static_cast<size_t>(type.shape.elements())));
+}
+
 // x [batch expert slot wide], of which the local slots begin at `first`, with `value` in slots without a token.
 Tensor with_unused(Tensor x, const Tensor& counts, double value, int64_t first = 0) {
   const Shape& shape = x.type().shape;
@@ -63,8 +69,8 @@ TEST(CpuExperts, RowsToSlotsAndBack) {
           const auto trial = [&](const char* kind) {
             return Trial{.kind = kind, .attributes = places(capacity), .threads = threads};
           };
-          compare(trial("dispatch"), {&x, &assigned.slots}, {Tensor(y.type())});
-          compare(trial("dispatch"), {&x, &assigned.slots, &weights}, {Tensor(y.type())});
+          compare(trial("dispatch"), {&x, &assigned.slots}, {zeros(y.type())});
+          compare(trial("dispatch"), {&x, &assigned.slots, &weights}, {zeros(y.type())});
           compare(trial("combine"), {&y, &assigned.slots}, {Tensor(x.type())});
           compare(trial("combine"), {&y, &assigned.slots, &weights}, {Tensor(x.type())});
           compare(trial("weigh"), {&y, &assigned.slots, &x}, {Tensor(weights.type())}, {1e-5, 1e-4});
@@ -84,7 +90,7 @@ TEST(CpuExperts, SomeExpertsAndSlots) {
     const auto trial = [&](const char* kind) {
       return Trial{.kind = kind, .attributes = places(kCapacity), .indices = indices};
     };
-    compare(trial("dispatch"), {&x, &assigned.slots}, {Tensor(y.type())});
+    compare(trial("dispatch"), {&x, &assigned.slots}, {zeros(y.type())});
     compare(trial("combine"), {&y, &assigned.slots, &weights}, {Tensor(x.type())});
     compare(trial("weigh"), {&y, &assigned.slots, &x}, {Tensor(weights.type())}, {1e-5, 1e-4});
   }
@@ -108,12 +114,12 @@ TEST(CpuExperts, Products) {
                        .threads = threads};
         };
         const Tolerance loose = {1e-4, 1e-3};
-        compare(trial("batch expert slot ffn"), {&x, &w, &counts}, {Tensor(dy.type())}, loose);
-        compare(trial("batch expert slot embed"), {&dy, &w, &counts}, {Tensor(x.type())}, loose);
+        compare(trial("batch expert slot ffn"), {&x, &w, &counts}, {zeros(dy.type())}, loose);
+        compare(trial("batch expert slot embed"), {&dy, &w, &counts}, {zeros(x.type())}, loose);
         Tensor codes = random_tensor(w.type().shape, DType::i8, 5, -127.5, 127.5),
                scale = random_tensor({{"expert", kExperts}, {"ffn", kFfn}}, DType::f32, 6, 0.001, 0.01);
-        compare(trial("batch expert slot ffn"), {&x, &codes, &counts, &scale}, {Tensor(dy.type())}, loose);
-        compare(trial("batch expert slot embed"), {&dy, &codes, &counts, &scale}, {Tensor(x.type())}, loose);
+        compare(trial("batch expert slot ffn"), {&x, &codes, &counts, &scale}, {zeros(dy.type())}, loose);
+        compare(trial("batch expert slot embed"), {&dy, &codes, &counts, &scale}, {zeros(x.type())}, loose);
         const Tensor sums = random_tensor(w.type().shape, DType::f32, 4);
         for (const uint32_t accumulate : {0u, 1u})
           compare(trial("expert embed ffn", accumulate), {&x, &dy, &counts}, {sums}, loose);
@@ -143,9 +149,8 @@ TEST(CpuExperts, WideProducts) {
       for (const int threads : {1, 3})
         for (const bool adds : {false, true}) {
           Tensor *const term = adds ? &more : nullptr, *const term_of_x = adds ? &dx : nullptr;
-          compare(trial("batch expert slot ffn", threads), {&x, &w, &counts, nullptr, term}, {Tensor(dy.type())},
-                  loose);
-          compare(trial("batch expert slot embed", threads), {&dy, &w, &counts, nullptr, term_of_x}, {Tensor(x.type())},
+          compare(trial("batch expert slot ffn", threads), {&x, &w, &counts, nullptr, term}, {zeros(dy.type())}, loose);
+          compare(trial("batch expert slot embed", threads), {&dy, &w, &counts, nullptr, term_of_x}, {zeros(x.type())},
                   loose);
           compare(trial("expert embed ffn", threads), {&x, &dy, &counts, nullptr, adds ? &w : nullptr},
                   {Tensor(w.type())}, loose);
@@ -162,7 +167,7 @@ TEST(CpuExperts, Biases) {
     const auto check = [&](int64_t local, int64_t first, const std::vector<NamedIndex>& indices) {
       Tensor x = with_unused(random_tensor(rows(local, "ffn", kFfn), dtype, 2), counts, 0.0, first);
       const Trial forward = {.kind = "expert_bias", .indices = indices, .threads = 2};
-      compare(forward, {&x, &bias, &counts}, {Tensor(x.type())});
+      compare(forward, {&x, &bias, &counts}, {zeros(x.type())});
       compare_in_place(forward, {&x, &bias, &counts}, 0);
       const Tensor sums = random_tensor(bias.type().shape, DType::f32, 3);
       for (const uint32_t accumulate : {0u, 1u})
@@ -205,7 +210,7 @@ TEST(CpuExperts, GatesOfSlotsInUse) {
             return with_unused(random_tensor(rows(local, "ffn", kFfn), dtype, seed, -9, 9), counts, nan, first);
           };
           Tensor gate = draw(1), up = draw(2), dy = draw(3);
-          const Tensor zero(gate.type());
+          const Tensor zero = zeros(gate.type());
           Trial trial = {.kind = kind,
                          .attributes = {{"activation", "silu"}, {"clamp", 7.0}, {"slope", 1.702}, {"filled", 0.5}},
                          .indices = {{"slot", part_of(first, local, kSlots)}},
@@ -245,7 +250,7 @@ TEST(CpuExperts, ProductsOfSomeSlots) {
     compare({.kind = "grouped",
              .attributes = {{"dims", "batch expert slot ffn"}, {"dtype", "fp32"}, {"filled", 0.5}},
              .indices = {{"slot", part_of(first, kLocal, kSlots)}}},
-            {&x, &w, &counts}, {Tensor(rows(kLocal, "ffn", kFfn), DType::f32)}, {1e-4, 1e-4});
+            {&x, &w, &counts}, {zeros(Type{rows(kLocal, "ffn", kFfn), DType::f32})}, {1e-4, 1e-4});
   }
 }
 
