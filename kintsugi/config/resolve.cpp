@@ -358,8 +358,8 @@ void check_optimizer(const Given& given) {
   if (s.lora.rank > 0 && s.lora.frozen_dtype != "same")
     throw base::UserError(
         "config",
-        "{}{}: products of two dtypes are computed on the processor; set parallel.device = \"cpu\", or "
-        "train.dtype = \"bf16\"",
+        "{}{}: matmuls of two dtypes are computed on the processor; set parallel.device = \"cpu\", or leave "
+        "lora.frozen_dtype out",
         place(given, {"lora.frozen_dtype", "parallel.device"}), given.say("lora.frozen_dtype"));
   if (s.train.optimizer != "adamw" && s.train.optimizer != "sgd")
     throw base::UserError("config",
