@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Convolutional networks and ViT compared with PyTorch, torchvision and transformers from the same weights.
 
-torch_twins.py KINTSUGI [NAME ...] [--dtype fp32|fp64] [--steps N] [--size N] [--random N] [--seed N]: for each network,
-or N times for one of them with random size, batch and number of classes, random weights and running statistics are
-written as safetensors, read by `kintsugi classify` (logits) and by one step of `kintsugi train` with SGD and a learning
-rate of 1, whose change of the weights is the gradient. With --steps N, N more steps of both with SGD and momentum.
-Prints the largest difference of logits relative to the largest logit, of gradients relative to the norm of all, and of
-running statistics relative to the largest of their tensor, after one step and after N. Limits: 1e-5, 1e-4 and 1e-6 in
-fp32; in fp64, which distinguishes rounding from errors, 1e-9 for all.
+torch_twins.py KINTSUGI [NAME ...] [--dtype fp32|fp64] [--steps N] [--rate R] [--size N] [--random N] [--seed N]: for
+each network, or N times for one of them with random size, batch and number of classes, random weights and running
+statistics are written as safetensors, read by `kintsugi classify` (logits) and by one step of `kintsugi train` with
+SGD and a learning rate of 1, whose change of the weights is the gradient. With --steps N, N more steps of both with
+SGD, momentum and the learning rate R (0.01). Prints the largest difference of logits relative to the largest logit,
+of gradients relative to the norm of all, and of running statistics relative to the largest of their tensor, after one
+step and after N. Limits: 1e-5, 1e-4 and 1e-6 in fp32; in fp64, which distinguishes rounding from errors, 1e-9 for
+all. In fp32, a ReLU whose input is within rounding of zero changes gradients before it by up to 1e-4 of their norm,
+and steps amplify that: use a small learning rate.
 """
 import argparse
 import collections
@@ -39,14 +41,15 @@ class LeNet(nn.Module):
 
 
 class Hugging(nn.Module):
-    def __init__(self, classes, size):
+    def __init__(self, classes, size, shape):
         super().__init__()
         from transformers import ViTConfig, ViTForImageClassification
 
-        self.config = ViTConfig(hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96,
-                                image_size=size, patch_size=8, num_labels=classes, hidden_dropout_prob=0.0,
-                                attention_probs_dropout_prob=0.0)
-        self.model = ViTForImageClassification(self.config)
+        self.shape = shape  # keys of [model]
+        self.model = ViTForImageClassification(ViTConfig(
+            hidden_size=shape["embed"], num_hidden_layers=shape["layers"], num_attention_heads=shape["heads"],
+            intermediate_size=shape["ffn"], image_size=size, patch_size=shape["patch"], num_labels=classes,
+            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
 
     def forward(self, x):
         return self.model(pixel_values=x).logits
@@ -70,9 +73,9 @@ NETWORKS = {
     "resnet50": (lambda c, _: M.resnet50(num_classes=c), 96, range(65, 81)),
     "convnext_tiny": (lambda c, _: M.convnext_tiny(num_classes=c, stochastic_depth_prob=0.0, layer_scale=0.5), 64,
                       range(32, 65, 32)),
-    "vit": (Hugging, 32, range(16, 49, 8)),
+    "vit": (lambda c, size: Hugging(c, size, dict(layers=3, embed=48, heads=4, ffn=96, patch=8)), 32, range(16, 49, 8)),
+    "vit_s": (lambda c, size: Hugging(c, size, dict(layers=12, embed=384, heads=6, ffn=1536, patch=16)), 224, [224]),
 }
-RATE = 0.01
 
 
 def weights_of(model):
@@ -106,7 +109,7 @@ class Runs:
     def trained(self, folder, steps, rate, momentum):
         """The tensors after so many steps from the folder "weights"."""
         (self.here / "run.toml").write_text(
-            f'[model]\nfamily = "{self.config.name}"\noutputs = {self.config.classes}\n'
+            f'[model]\nfamily = "{self.config.name.removesuffix("_s")}"\noutputs = {self.config.classes}\n'
             + "".join(f"{k} = {v}\n" for k, v in self.shape.items())
             + f'[data]\ntrain = "x.npy"\ntrain_labels = "y.csv"\n[train]\nfolder = "{folder}"\nsteps = {steps}\n'
             f'dtype = "{self.dtype}"\nglobal_batch = {self.config.batch}\n'
@@ -143,7 +146,7 @@ def one(config, kintsugi, here, options):
     weights = here / "weights"
     weights.mkdir()
     inner = model.model if isinstance(model, Hugging) else model
-    shape = dict(layers=3, embed=48, heads=4, ffn=96, patch=8) if isinstance(model, Hugging) else {}
+    shape = model.shape if isinstance(model, Hugging) else {}
     if isinstance(model, Hugging):
         inner.save_pretrained(weights)
     else:
@@ -180,12 +183,12 @@ def one(config, kintsugi, here, options):
     if options.steps == 0:
         return logits, gradients, running, 0.0
     model.load_state_dict(start)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=options.rate, momentum=0.9)
     for _ in range(options.steps):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-    return logits, gradients, running, running_difference(model, runs.trained("more", options.steps, RATE, 0.9))
+    return logits, gradients, running, running_difference(model, runs.trained("more", options.steps, options.rate, 0.9))
 
 
 def main():
@@ -194,6 +197,7 @@ def main():
     parser.add_argument("names", nargs="*", default=list(NETWORKS))
     parser.add_argument("--dtype", choices=list(TORCH), default="fp32")
     parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=7)
