@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/lfs_pointer.h"
 #include "kintsugi/data/token_index.h"
 
 namespace kintsugi::data {
@@ -59,15 +60,24 @@ class Table {
   size_t held_ = 0, used_ = 0;
 };
 
+void refuse_lfs_pointer(const base::ReadOnlyFile& file) {
+  std::array<char, 64> head = {};
+  const size_t size = std::min<uint64_t>(file.size(), head.size());
+  file.read_at(0, std::as_writable_bytes(std::span(head.data(), size)));
+  if (base::is_lfs_pointer({head.data(), size}))
+    throw base::UserError("tokens", "\"{}\" is {}", file.path().string(), base::kLfsAdvice);
+}
+
 base::ReadOnlyFile open_half(const std::filesystem::path& prefix, std::string_view suffix, std::string_view other) {
   const std::filesystem::path path = with_suffix(prefix, suffix);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     const std::filesystem::path beside = with_suffix(prefix, other);
     if (std::filesystem::exists(beside, ignored)) {
-      throw base::UserError("tokens",
-                            "\"{}\" is missing next to \"{}\"; a token file is a .bin and an .idx of one name",
-                            path.string(), beside.filename().string());
+      const bool bare = suffix == ".idx" && !std::filesystem::exists(with_suffix(prefix, ".json"), ignored);
+      throw base::UserError(
+          "tokens", "\"{}\" is missing next to \"{}\"; a token file is a .bin and an .idx of one name{}", path.string(),
+          beside.filename().string(), bare ? "; name the .bin itself if it is nanoGPT's or llm.c's" : "");
     }
     if (std::filesystem::exists(with_suffix(prefix / "train", suffix), ignored))
       throw base::UserError("tokens", "\"{}\" is a folder with token files; name one of them: \"{}\"", prefix.string(),
@@ -76,7 +86,9 @@ base::ReadOnlyFile open_half(const std::filesystem::path& prefix, std::string_vi
                           "there is no token file \"{}\" (.bin and .idx); \"kintsugi prepare\" makes one from text",
                           prefix.string());
   }
-  return base::ReadOnlyFile(path);
+  base::ReadOnlyFile file(path);
+  refuse_lfs_pointer(file);
+  return file;
 }
 
 template <typename T>
@@ -147,6 +159,7 @@ void TokenFile::open_bare() {
   constexpr int32_t kOfGpt2 = 20240520, kOfLlama3 = 20240801;
   constexpr uint64_t kHeader = 1024;
   bin_ = base::ReadOnlyFile(with_suffix(prefix_, ".bin"));
+  refuse_lfs_pointer(bin_);
   bare_ = true;
   const std::string name = bin_.path().string();
   std::array<int32_t, 3> head = {};

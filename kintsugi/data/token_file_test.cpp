@@ -313,8 +313,15 @@ TEST(TokenFile, BareFilesAreOneDocument) {
   EXPECT_EQ(error(many),
             "[tokens] \"t.bin\" has no index \"t.idx\", and as 16-bit ids, nanoGPT's, every second one would "
             "be 0: its ids seem to be wider");
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 123\n";
+  EXPECT_EQ(pointer.size() % 2, 0u);
+  EXPECT_EQ(error(pointer),
+            "[tokens] \"t.bin\" is a pointer of Git LFS, not the file itself; run \"git lfs pull\" where it "
+            "was cloned");
   // Without its suffix, or with a summary, it is an incomplete pair.
-  EXPECT_NE(error_of([&] { TokenFile file(folder / "t"); }).find("is missing next to"), std::string::npos);
+  const std::string incomplete = error_of([&] { TokenFile file(folder / "t"); });
+  EXPECT_NE(incomplete.find("is missing next to"), std::string::npos);
+  EXPECT_TRUE(incomplete.ends_with("; name the .bin itself if it is nanoGPT's or llm.c's")) << incomplete;
   write_tokens(folder / "pair", kDocuments);
   std::filesystem::remove(folder / "pair.idx");
   EXPECT_NE(error_of([&] { TokenFile file(folder / "pair.bin"); }).find("is missing next to"), std::string::npos);
