@@ -207,9 +207,12 @@ PrepareResult prepare(const PrepareOptions& options) {
   const PassOptions pass = {.threads = options.threads > 0 ? options.threads : static_cast<int>(base::usable_cores()),
                             .progress = options.progress,
                             .stop = options.stop};
-  if (own_validation && options.validation_text == kStandardInput &&
-      std::ranges::find(options.inputs, kStandardInput) != options.inputs.end())
+  const auto from_standard_input = std::ranges::count(options.inputs, kStandardInput);
+  if (own_validation && options.validation_text == kStandardInput && from_standard_input > 0)
     throw base::UserError("prepare", "the standard input is read once; it is the text or the validation text");
+  if (from_standard_input > 1)
+    throw base::UserError("prepare", "the standard input is read once, and \"-\" is given {} times",
+                          from_standard_input);
   Corpus validation_corpus;
   if (own_validation) validation_corpus = list_validation(options);
   Corpus corpus = list_corpus({.inputs = options.inputs,

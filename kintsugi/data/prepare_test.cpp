@@ -348,6 +348,9 @@ TEST(Prepare, PipesAndTheStandardInput) {
   options.validation_text = "-";
   EXPECT_EQ(prepare_error(folder, options),
             "[prepare] the standard input is read once; it is the text or the validation text");
+  options.validation_text = "";
+  options.inputs = {"-", "-"};
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] the standard input is read once, and \"-\" is given 2 times");
 }
 
 TEST(Prepare, AValidationTextOfItsOwn) {
