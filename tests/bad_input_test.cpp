@@ -293,6 +293,12 @@ TEST_F(BadInput, AUsedFolder) {
   const std::string before = base::read_file(folder / "run/metrics.jsonl");
   expect_error("train run.toml",
                "error: [train] \"run\" already holds a run; continue it with --resume, or set another train.folder\n");
+  fs::create_directory(folder / "other");
+  std::ofstream(folder / "other/index.json") << "{}";
+  expect_error("train run.toml --set train.folder=other",
+               "error: [train] \"other\" holds a checkpoint, which other commands would read instead of the run; set "
+               "another train.folder\n");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "other"), fs::directory_iterator()), 1);
   const auto refused = [](const std::string& what) {
     return "error: [resume] --set: " + what +
            "; a resumed run keeps these settings: set them back, or train in another folder\n";

@@ -26,6 +26,16 @@ std::string machine_line() {
                      base::counted(base::usable_cores(), "core"));
 }
 
+// What a command that is given the folder would read as its model; "" if nothing.
+std::string_view other_model_in(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name, ignored); };
+  if (has("index.json")) return "a checkpoint";
+  const bool weights = has("model.safetensors") || has("model.safetensors.index.json") || has("pytorch_model.bin") ||
+                       has("pytorch_model.bin.index.json");
+  return weights && has("config.json") ? "a model in the format of Hugging Face" : "";
+}
+
 }  // namespace
 
 RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.settings.train.folder) {
@@ -33,6 +43,11 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
   if (resume && !std::filesystem::exists(config))
     throw base::UserError("train", "nothing to resume in \"{}\": it has no config.toml; start without --resume",
                           path_.string());
+  if (const std::string_view holds = resume ? "" : other_model_in(path_); !holds.empty())
+    throw base::UserError("train",
+                          "\"{}\" holds {}, which other commands would read instead of the run; set another "
+                          "train.folder",
+                          path_.string(), holds);
   made_ = base::MadeFolders(path_);
   folder_ = base::FolderIdentity(path_);
   lock_ = std::make_unique<base::FileLock>(
