@@ -163,7 +163,7 @@ TEST(CpuContract, FewRowsHaveTheSameBitsForAnyThreads) {
 TEST(CpuContract, KnowsProductsOfMatrices) {
   for (const Case& c : kCases) {
     const Type a = {c.a, DType::f32}, b = {c.b, DType::f32}, y = {c.y, DType::f32};
-    const std::vector<const Type*> ins = {&a, &b, nullptr}, outs = {&y};
+    const std::vector<const Type*> ins = {&a, &b, nullptr, nullptr, nullptr, nullptr}, outs = {&y};
     const Attributes none;
     EXPECT_EQ(cpu::contract_takes({cpu::Types(ins), cpu::Types(outs), none}), c.fast)
         << to_string(c.a) << " " << to_string(c.b) << " " << to_string(c.y);

@@ -18,14 +18,14 @@ class Askers : public kernels::KernelSet {
       const int64_t bias = s.ins[2] ? s.ins[2]->shape.elements() : 0;
       return s.outs[0]->shape.rank() > 0 ? s.threads * (s.ins[0]->shape.elements() + bias) : 0;
     };
-    static const kernels::Kernel list[] = {
-        {"contract",
-         {"a", "b", tensor::optional("bias"), tensor::optional("x"), tensor::optional("added")},
-         {"y", tensor::optional("x")},
-         nullptr,
-         bytes},
-        {"gelu", {"x"}, {"y"}},
-        {"silu", {"x", "dy"}, {"y"}}};
+    static const kernels::Kernel list[] = {{"contract",
+                                            {"a", "b", tensor::optional("bias"), tensor::optional("x"),
+                                             tensor::optional("added"), tensor::optional("scale")},
+                                            {"y", tensor::optional("x")},
+                                            nullptr,
+                                            bytes},
+                                           {"gelu", {"x"}, {"y"}},
+                                           {"silu", {"x", "dy"}, {"y"}}};
     for (const kernels::Kernel& k : list)
       if (k.kind == kind) return k;
     return list[0];
@@ -75,7 +75,7 @@ TEST(Workspace, AKernelTakesWhatItsOperationHas) {
   EXPECT_EQ(error("gelu", 2, 1), "[workspace] internal error: gelu with 2 operands: it has x");
   EXPECT_EQ(error("contract", 2, 1), "");
   EXPECT_EQ(error("contract", 1, 1),
-            "[workspace] internal error: contract with 1 operands: it has a, b, [bias], [x], [added]");
+            "[workspace] internal error: contract with 1 operands: it has a, b, [bias], [x], [added], [scale]");
   EXPECT_EQ(error("gelu", 1, 0), "[workspace] internal error: gelu with 0 outputs: it has y");
 }
 
