@@ -14,11 +14,11 @@ void refuse_token(const KernelCall& call, int64_t sample, int64_t expert) {
   const auto mine =
       experts.as<int32_t>().subspan(static_cast<size_t>(sample * of_sample), static_cast<size_t>(of_sample));
   throw base::UserError("experts",
-                        "layer {}: {} tokens of a sample use expert {}, which has {} slots for each sample; raise "
-                        "train.expert_bound, leave "
-                        "it out for as many slots as can be needed, or set train.expert_overflow = \"drop\"",
+                        "layer {}: {} tokens of a sample use expert {}, which has {} slot{} for each sample; raise "
+                        "train.expert_bound, leave it out for as many slots as can be needed, or set "
+                        "train.expert_overflow = \"drop\"",
                         call.attributes.integer("layer"), std::ranges::count(mine, static_cast<int32_t>(expert)),
-                        expert, capacity);
+                        expert, capacity, capacity == 1 ? "" : "s");
 }
 
 }  // namespace kintsugi::kernels

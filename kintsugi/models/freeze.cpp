@@ -30,11 +30,16 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-// Between the pattern and the closest suffix of the name.
+// Between the pattern and the closest suffix of the name; for a pattern of one word, or the closest word.
 int distance(std::string_view pattern, std::string_view name) {
+  const bool is_word = pattern.find('.') == pattern.npos;
   int least = base::edit_distance(pattern, name);
-  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
-    least = std::min(least, base::edit_distance(pattern, name.substr(dot + 1)));
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t dot = std::min(name.find('.', begin), name.size());
+    least = std::min(least, base::edit_distance(pattern, name.substr(begin)));
+    if (is_word) least = std::min(least, base::edit_distance(pattern, name.substr(begin, dot - begin)));
+    begin = dot + 1;
+  }
   return least;
 }
 
