@@ -24,10 +24,11 @@ class SetReader {
 
   size_t at() const { return at_; }
 
-  // At "[".
-  Brackets brackets(int depth = 0) {
+  // At "[". In Oniguruma, a negated set of ASCII within another loses characters beyond ASCII.
+  Brackets brackets(int depth = 0, bool within_negated = false) {
     if (depth > kMostBrackets || !take_if("[")) throw Unread();
     const bool negated = take_if("^");
+    if (negated && within_negated && (ascii_.word || ascii_.digit || ascii_.space || ascii_.posix)) throw Unread();
     Operand operand;
     std::optional<CodeSet> all;
     if (peek() == ']') {  // a literal, if the brackets end later
@@ -45,7 +46,7 @@ class SetReader {
       } else if (peek() == '[') {
         operand.end();
         operand.state = State::complete;
-        const Brackets inner = brackets(depth + 1);
+        const Brackets inner = brackets(depth + 1, negated || within_negated);
         operand.set = operand.set | (inner.negated ? ~inner.set : inner.set);
       } else if (peek() == '-') {
         ++at_;

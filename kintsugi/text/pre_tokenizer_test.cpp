@@ -102,6 +102,8 @@ TEST(PreTokenizer, SaysWhatIsWrongWithAPattern) {
   EXPECT_EQ(error_of("\\p{Klingon}"),
             "[tokenizer] x.json: the pattern \"\\p{Klingon}\" names the property \"Klingon\", which Unicode 16.0 does "
             "not have");
+  EXPECT_EQ(error_of("(?D:[^[^\\D]])"),
+            "[tokenizer] x.json: the pattern \"(?D:[^[^\\D]])\" has brackets of a kind that is not supported");
 }
 
 }  // namespace
