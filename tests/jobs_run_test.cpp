@@ -210,11 +210,16 @@ TEST_F(Jobs, AStragglerIsNamed) {
                   ":", mpi->run + " -n 2");
   ASSERT_TRUE(process.wait_for([&] { return steps("run") > 20; })) << process.told();
   const pid_t slow = ranks_in(folder.path()).at(1);
+  // It runs for a step, which takes long on a busy machine, and is stopped for four times as long.
   const auto slow_down = [&] {
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    for (const int64_t before = steps("run"); steps("run") == before && Clock::now() - began < std::chrono::seconds(2);)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto ran = std::max<Clock::duration>(Clock::now() - began, std::chrono::milliseconds(5));
     ::kill(slow, SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+    std::this_thread::sleep_for(4 * ran);
     ::kill(slow, SIGCONT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
   EXPECT_TRUE(process.wait_for([&] {
     slow_down();
