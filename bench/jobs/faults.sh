@@ -70,18 +70,22 @@ await() {
   done
   return 1
 }
-slow_down() { kill -STOP "$pid"; sleep 0.08; kill -CONT "$pid"; sleep 0.02; }
+slow_down() { kill -STOP "$pid"; sleep 0.4; kill -CONT "$pid"; sleep 0.1; }
 
 one() {
-  local kind=$1 number=$2 run=disk/$1$2 quiet=15 log at rank node pattern limit=60 during="" began
+  local kind=$1 number=$2 run=disk/$1$2 quiet=15 log at rank node pattern limit=60 during="" sets="" began
   [[ $kind != hang ]] || quiet=60
-  "$kintsugi" job run.toml --site slurm --nodes 4 --time 30 --set "train.folder=$run" "launch.quiet_seconds=$quiet" \
+  # Enough arithmetic that the ranks, which share cores, do not mostly wait for each other.
+  [[ $kind != slow ]] || sets="train.sequence=256 train.global_batch=16"
+  # shellcheck disable=SC2086  # words
+  "$kintsugi" job run.toml --site slurm --nodes 4 --time 30 --set "train.folder=$run" "launch.quiet_seconds=$quiet" $sets \
     --output job.sh >log 2>&1 || { cat log; exit 1; }
   sed -i "s|^#SBATCH --output=.*|#SBATCH --output=$work/logs/$kind$number.log|" job.sh
   sbatch job.sh >log 2>&1 || { cat log; exit 1; }
   log=logs/$kind$number.log
   draw 60
   at=$((drawn + 5))
+  [[ $kind != slow ]] || at=$((drawn / 4 + 5))
   await_steps "$run" "$at"
   draw 4
   rank=$drawn node=n$((drawn + 1))
@@ -90,7 +94,7 @@ one() {
   case $kind in
     kill) kill -KILL "$pid"; pattern="a rank was killed \(rank $rank on $node\)" ;;
     stop) kill -STOP "$pid"; pattern="no sign of life from any rank on $node for [0-9]+ s \(rank $rank\)" ;;
-    slow) pattern="rank $rank on $node is a straggler" limit=90 during=slow_down ;;
+    slow) pattern="rank $rank on $node is a straggler" limit=120 during=slow_down ;;
     flip) "$root/bench/jobs/flip.py" "$pid" "$state" >/dev/null; pattern="replicas differ \(rank $rank on $node\)" ;;
     full) dd if=/dev/zero of=disk/filler bs=1M status=none 2>/dev/null; pattern="the disk is full \(rank ([0-9]) on n[0-9]+\): error: \[[a-z]+\] (rank \1:|step|cannot)" ;;
     hang)
