@@ -58,6 +58,10 @@ TEST_F(FrozenCodes, TrainResumeMergeAndBeginOthers) {
   good("export codes adapter");
   EXPECT_NEAR(loss_of("adapter"), coded, 0.01);
 
+  EXPECT_EQ(run_kintsugi(folder.path(), "evaluate codes --data corpus/validation --set parallel.device=emulated").err,
+            "error: [config] parallel.device = \"emulated\" does not multiply the int8 codes of lora.frozen_dtype; set "
+            "parallel.device = \"cpu\"\n");
+
   // Checkpoints hold the codes: a resumed run in another layout continues with them.
   good("train tune.toml --resume --set train.folder=codes train.steps=6");
   good("train tune.toml --set train.folder=split parallel.data=2 parallel.zero=3");

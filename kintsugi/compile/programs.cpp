@@ -135,6 +135,11 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
   const std::string_view device = name_of(device_of(s));
   if (tensor::dtype_from(s.train.dtype) == tensor::DType::f64)
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16, and not in fp64", device);
+  if (s.lora.rank > 0 && s.lora.frozen_dtype == "int8")
+    throw base::UserError("config",
+                          "parallel.device = \"{}\" does not multiply the int8 codes of lora.frozen_dtype; set "
+                          "parallel.device = \"cpu\"",
+                          device);
   if (const std::string why = products_not_kept(s); !why.empty() && kernels::AlgorithmFile::is_given())
     throw base::UserError("device", "KINTSUGI_PRODUCTS: {}", why);
   const int local = s.parallel.transport == "threads" ? 0 : launch::this_process().local_rank;
