@@ -22,8 +22,8 @@ using tensor::View;
 constexpr int64_t kBlockRows = 512;
 
 // oneDNN multiplies by a matrix whose rows are a multiple of 4 KiB apart at half its speed, since they share a set of
-// the L1 cache; so some columns at a time are copied, with rows a little further apart.
-constexpr int64_t kStrip = 256, kStripGap = 16;
+// the L1 cache; so rows are packed a little further apart, and a weight is copied by some columns at a time.
+constexpr int64_t kStrip = 256, kGap = 16;
 constexpr int64_t kRowsWorthCopy = 16;  // fewer rows use the weight in place
 constexpr int64_t kLongRun = 24;        // mean rows of a sample from which on packing is slower
 
@@ -91,33 +91,22 @@ Packed take_packed(const Sizes& s, int threads, int thread, Scratch& scratch, in
   if (by_rows) *by_rows = experts;
   Packed mine;
   for (int t = 0; t < threads; ++t) {
-    Packed p = {.a = scratch.take<float>(s.rows * s.depth)};
-    (s.of_weights ? p.b : p.y) = scratch.take<float>(s.rows * s.columns);
+    Packed p = {.a = scratch.take<float>(s.rows * (s.depth + kGap))};
+    (s.of_weights ? p.b : p.y) = scratch.take<float>(s.rows * (s.columns + kGap));
     if (s.wide_weight) p.weight = scratch.take<float>(s.depth * s.columns);
-    if (!s.of_weights && !s.transposed)
-      p.strip = scratch.take<float>(s.depth * (std::min(s.columns, kStrip) + kStripGap));
+    if (!s.of_weights && !s.transposed) p.strip = scratch.take<float>(s.depth * (std::min(s.columns, kStrip) + kGap));
     if (t == thread) mine = p;
   }
   return mine;
 }
 
-void pack(const Rows& rows, int64_t expert, int64_t block, const View& from, float* to) {
+// The rows of a block, one after another, `stride` floats apart.
+void pack(const Rows& rows, int64_t expert, int64_t block, const View& from, float* to, int64_t stride) {
   const int64_t width = from.shape()[3].size, size = tensor::size_of(from.dtype());
   rows.for_runs(expert, block, [&](int64_t row, int64_t at, int64_t n) {
-    widen(from.dtype(), from.data + row * width * size, to + at * width, n * width);
+    for (int64_t i = 0; i < n; ++i)
+      widen(from.dtype(), from.data + (row + i) * width * size, to + (at + i) * stride, width);
   });
-}
-
-// Uses rows in place if the block is a single fp32 run; otherwise packs them.
-const float* rows_in_order(const Rows& rows, int64_t expert, int64_t block, const View& from, float* packed) {
-  int64_t runs = 0, first = 0;
-  rows.for_runs(expert, block, [&](int64_t row, int64_t, int64_t) {
-    if (runs++ == 0) first = row;
-  });
-  if (runs == 1 && from.dtype() == DType::f32)
-    return reinterpret_cast<const float*>(from.data) + first * from.shape()[3].size;
-  pack(rows, expert, block, from, packed);
-  return packed;
 }
 
 // Calls f(expert, part, memory) for `parts(expert)` parts of each expert, on all threads; experts with many rows first,
@@ -176,7 +165,7 @@ class RowProducts {
     } else if (rows <= kRowsWorthCopy) {
       p.b = weight + column, p.b_row = s_.columns, p.b_column = 1;
     } else {
-      p.b = copy, p.b_row = p.n + kStripGap, p.b_column = 1;
+      p.b = copy, p.b_row = p.n + kGap, p.b_column = 1;
       for (int64_t k = 0; k < s_.depth; ++k) std::copy_n(weight + k * s_.columns + column, p.n, copy + k * p.b_row);
     }
   }
@@ -216,10 +205,11 @@ class RowProducts {
 
   void multiply_block(int64_t expert, int64_t block, const Packed& mine) const {
     Product p = {.m = rows_.rows_of(expert, block), .a_row = s_.depth, .a_column = 1, .c_row = s_.columns};
-    p.a = rows_in_order(rows_, expert, block, a_, mine.a);
+    pack(rows_, expert, block, a_, mine.a, s_.depth);
+    p.a = mine.a;
     const float* weight = s_.wide_weight ? widened(expert, mine.weight) : weight_of(expert);
     p.accumulate = added_.data;
-    if (added_.data) pack(rows_, expert, block, added_, mine.y);
+    if (added_.data) pack(rows_, expert, block, added_, mine.y, s_.columns);
     for (int64_t column = 0; column < s_.columns; column += kStrip) {
       set_strip(p, weight, column, p.m, mine.strip);
       p.c = mine.y + column;
@@ -267,10 +257,10 @@ void multiply_weights(const KernelCall& call, const Sizes& s) {
     }
     for (int64_t block = 0; block < blocks; ++block) {
       Product p = {.m = depth.size(), .n = s.columns, .k = rows.rows_of(expert, block)};
-      p.a = rows_in_order(rows, expert, block, a, mine.a) + depth.begin;
-      p.a_row = 1, p.a_column = s.depth;
-      p.b = rows_in_order(rows, expert, block, b, mine.b);
-      p.b_row = s.columns, p.b_column = 1;
+      pack(rows, expert, block, a, mine.a, s.depth + kGap);
+      pack(rows, expert, block, b, mine.b, s.columns + kGap);
+      p.a = mine.a + depth.begin, p.a_row = 1, p.a_column = s.depth + kGap;
+      p.b = mine.b, p.b_row = s.columns + kGap, p.b_column = 1;
       p.c = sum, p.c_row = s.columns;
       p.accumulate = add;
       multiply(p);
