@@ -123,6 +123,15 @@ TEST(RoundTrip, WhatCanBeExportedIsKnownBefore) {
   EXPECT_GT(refused, 20);
 }
 
+TEST(RoundTrip, ExpertsInEveryLayer) {
+  ScratchFolder scratch;
+  const config::Resolved run = small_deepseek("dense_layers = 0\n");
+  EXPECT_EQ(run.settings.model.dense_ffn, 0);
+  EXPECT_EQ(why_not_exported(run.settings.model), "");
+  export_folder({.model = save_random(run, scratch / "run"), .folder = scratch / "folder", .dtype = {}});
+  import_folder({.folder = scratch / "folder", .run = scratch / "again"});
+}
+
 // A folder that someone else fills is left alone; leftovers of killed processes are not in the way.
 TEST(RoundTrip, NothingOfOthersIsRemoved) {
   ScratchFolder scratch;

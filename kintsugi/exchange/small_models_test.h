@@ -17,9 +17,9 @@ namespace kintsugi::exchange {
 inline config::Resolved small_deepseek(const std::string& more) {
   const std::string text =
       "[model]\nfamily = \"deepseek_v3\"\nlayers = 3\nembed = 24\nheads = 4\nkv_heads = 4\nhead_dim = 6\n"
-      "rotary_head_dim = 4\nvalue_head_dim = 5\nkv_rank = 7\nquery_rank = 9\nffn = 20\ndense_ffn = 28\nexperts = 8\n"
+      "rotary_head_dim = 4\nvalue_head_dim = 5\nkv_rank = 7\nquery_rank = 9\nffn = 20\nexperts = 8\n"
       "experts_per_token = 3\nexpert_groups = 4\ngroups_per_token = 2\nvocab = 11\ncontext = 16\n" +
-      more;
+      std::string(more.find("dense_layers = 0") == more.npos ? "dense_ffn = 28\n" : "") + more;
   config::Given given = config::read_text(text, "run.toml", models::catalog());
   return {config::fill_derived(std::move(given), 1), {}};
 }

@@ -13,7 +13,7 @@ std::vector<ConfigRow> deepseek_config() {
   };
   return {is("vocab_size", "vocab", "129280"),
           is("hidden_size", "embed", "7168"),
-          is("intermediate_size", "dense_ffn", "18432"),
+          with_zero(is("intermediate_size", "dense_ffn", "18432"), ConfigRow::Zero::number),  // without dense layers
           is("moe_intermediate_size", "ffn", "2048"),
           is("num_hidden_layers", "layers", "61"),
           is("num_attention_heads", "heads", "128"),
