@@ -76,7 +76,7 @@ $data
 [train]
 folder = "chats"
 init_from = "text"
-steps = $(steps 900 10)
+steps = $(steps 400 10)
 global_batch = 16
 sequence = 64
 learning_rate = 4e-3
@@ -94,7 +94,7 @@ $data
 method = "grpo"
 folder = "rewards"
 init_from = "chats"
-steps = $(steps 400 4)
+steps = $(steps 200 4)
 global_batch = $(steps 256 16)
 micro_batch = $(steps 64 16)
 sequence = 16
