@@ -58,7 +58,7 @@ def model_keys(r, family):
         keys.update(kv_heads=heads, head_dim=r.choice([4, 7]), kv_rank=r.choice([5, 12]), query_rank=r.choice([0, 9]),
                     rotary_head_dim=turned, value_head_dim=r.choice([0, 3, 12]), experts=groups * each, expert_groups=groups,
                     groups_per_token=used, experts_per_token=r.randint(1, used * each), shared_experts=r.choice([0, 1, 2]),
-                    dense_layers=r.randint(0, keys["layers"]), dense_ffn=r.choice([0, 20]))
+                    dense_layers=r.randrange(keys["layers"]), dense_ffn=r.choice([0, 20]))
     head = keys.get("rotary_head_dim", keys.get("head_dim", head))
     factors = [1.0 + i for i in range(head // 2)]
     sometimes = [

@@ -73,7 +73,7 @@ constexpr auto kNamed = std::to_array<NamedMeasure>(
      {"rollout_gap", "Difference of log-probabilities, sampling to training", "nats"},
      {"rollout_seconds", "Time to sample answers", "s"},
      {"skipped_steps", "Skipped updates", "steps"},
-     {"stage_seconds", "Time to write a checkpoint on local disks", "s"},
+     {"stage_seconds", "Time that the run waits for a checkpoint", "s"},
      {"top1", "Validation: top-1 accuracy", "share"},
      {"top5", "Validation: top-5 accuracy", "share"},
      {"validation_accuracy", "Validation: pairs whose chosen answer has the higher reward", "share"},
