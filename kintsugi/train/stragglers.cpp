@@ -15,7 +15,7 @@ namespace kintsugi::train {
 namespace {
 
 constexpr double kTimesMedian = 2.5, kOfStep = 0.2;
-constexpr int kInARow = 3;          // comparisons
+constexpr int kAgainst = 3;         // comparisons
 constexpr int64_t kLeastSteps = 3;  // of a comparison
 constexpr double kPerRank = 5e-4;   // seconds between comparisons: rank 0 receives a message of each
 
@@ -50,19 +50,19 @@ std::vector<SlowRank> StragglerWatch::add(std::span<const SlowRank> slow) {
   for (auto i = seen_.begin(); i != seen_.end();) {
     Seen& seen = i->second;
     const bool is_slow = std::ranges::find(slow, i->first, &SlowRank::rank) != slow.end();
-    seen.in_a_row = is_slow == seen.straggler ? 0 : seen.in_a_row + 1;
-    if (seen.in_a_row == kInARow) {
+    seen.against = is_slow == seen.straggler ? std::max(0, seen.against - 1) : seen.against + 1;
+    if (seen.against == kAgainst) {
       seen.straggler = is_slow;
-      seen.in_a_row = 0;
+      seen.against = 0;
       changed.push_back(is_slow ? seen.last : SlowRank{.rank = i->first});
     }
-    i = is_slow || seen.straggler ? std::next(i) : seen_.erase(i);
+    i = seen.straggler || seen.against > 0 ? std::next(i) : seen_.erase(i);
   }
   return changed;
 }
 
 bool StragglerWatch::undecided() const {
-  return std::ranges::any_of(seen_, [](const auto& s) { return s.second.in_a_row > 0; });
+  return std::ranges::any_of(seen_, [](const auto& s) { return s.second.against > 0; });
 }
 
 std::vector<SlowRank> StragglerWatch::stragglers() const {

@@ -35,8 +35,8 @@ std::vector<SlowRank> slow_ranks(std::span<const BusyRank> ranks, double step);
 // "rank 2 on n3 is a straggler: its step takes 312 ms without waiting, 5.2 times the median of 60.0 ms"
 std::string in_words(const SlowRank& slow, std::string_view host);
 
-// A rank that is slow once may have been interrupted, and on a busy machine another may be next: it is a straggler if
-// it is slow in three comparisons in a row, until it is not slow in three in a row.
+// A rank that is slow once may have been interrupted, and on a busy machine another may be next: it is a straggler once
+// three comparisons more find it slow than do not, until three more find it not slow.
 class StragglerWatch {
  public:
   // Adds a comparison. Returns the ranks that it makes stragglers, and those that are stragglers no longer, with
@@ -48,7 +48,7 @@ class StragglerWatch {
  private:
   struct Seen {
     SlowRank last;
-    int in_a_row = 0;  // comparisons that contradict `straggler`
+    int against = 0;  // comparisons that contradict `straggler`, less those that confirm it; at least 0
     bool straggler = false;
   };
   std::map<int, Seen> seen_;  // by rank
