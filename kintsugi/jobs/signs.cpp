@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto kPeriod = 1000ms;
-constexpr auto kSilent = 4000ms;  // after which a machine is asked whether it responds
+constexpr auto kSilent = 3000ms;  // after which a machine is asked whether it responds
 constexpr auto kAsking = 50ms;    // of a look, to learn which machines respond
 constexpr auto kHeldUp = 5000ms;  // beyond what scheduling and loaded disks explain
 constexpr std::string_view kRank = "rank_";
