@@ -32,6 +32,7 @@ void expert_bias(const KernelCall& call) {
   std::vector<double> y = load(x_view);
   const std::vector<double> bias = load(call.ins[ExpertBiasIn::kBias]);
   for_filled(call, x_view.shape(), call.ins[ExpertBiasIn::kCounts], [&](size_t at, size_t of) { y[at] += bias[of]; });
+  clear_unused_slots(call, x_view.shape(), call.ins[ExpertBiasIn::kCounts], y);
   store(call, 0, y);
 }
 
