@@ -25,9 +25,27 @@ void warn_of_idle_optimizer_keys(Resolved& given) {
     }
 }
 
+void warn_of_idle_rotary_keys(Resolved& given, bool used, std::string_view other) {
+  warn_if_idle(given,
+               {"model.rope_theta", "model.rotary_layers", "model.rotary_dims", "model.rotary_interleaved",
+                "model.rope_scaling", "model.rope_theta_window", "model.rope_magnitude"},
+               used, other);
+}
+
+void warn_of_idle_scaling_keys(Resolved& given, bool used, std::string_view other) {
+  warn_if_idle(given,
+               {"model.rope_factor", "model.rope_original_context", "model.rope_low_factor", "model.rope_high_factor",
+                "model.rope_beta_fast", "model.rope_beta_slow", "model.rope_truncate", "model.rope_score_magnitude",
+                "model.rope_short_factors", "model.rope_long_factors"},
+               used, other);
+}
+
 // Token keys with a family that does not read tokens.
 void warn_of_idle_token_keys(Resolved& given) {
   const bool tokens = reads_tokens(given);
+  warn_of_idle_rotary_keys(given, tokens, "model.family");
+  warn_of_idle_scaling_keys(given, tokens, "model.family");
+  if (given.settings.model.experts == 0) warn_of_idle_expert_keys(given);
   warn_if_idle(given, {"model.heads",           "model.bias_query_key_value",
                        "model.bias_output",     "model.norm_place",
                        "model.query_key_norm",  "model.residual",
@@ -44,18 +62,16 @@ void warn_of_idle_token_keys(Resolved& given) {
 // Keys of parts that the model lacks.
 void warn_of_idle_model_keys(Resolved& given) {
   const Settings& s = given.settings;
+  const bool images = given.catalog->family(s.model.family)->reads_images;
+  warn_if_idle(given, {"model.patch", "model.class_token", "model.drop_path"}, images, "model.family");
   if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
-  const bool rotary = positions(s.model) == Positions::rotary, scaled = rope_scaling(s.model) != RopeScaling::none;
   warn_if_idle(given,
-               {"model.rope_theta", "model.rotary_layers", "model.rotary_dims", "model.rotary_interleaved",
-                "model.rope_scaling", "model.rope_theta_window", "model.rope_magnitude"},
-               rotary, "model.positions");
-  if (rotary)
-    warn_if_idle(given,
-                 {"model.rope_factor", "model.rope_original_context", "model.rope_low_factor", "model.rope_high_factor",
-                  "model.rope_beta_fast", "model.rope_beta_slow", "model.rope_truncate", "model.rope_short_factors",
-                  "model.rope_long_factors"},
-                 scaled, "model.rope_scaling");
+               {"model.features", "model.image_channels", "model.image_height", "model.image_width",
+                "model.image_depth", "model.image_dtype"},
+               false, "model.family");
+  const bool rotary = positions(s.model) == Positions::rotary, scaled = rope_scaling(s.model) != RopeScaling::none;
+  warn_of_idle_rotary_keys(given, rotary, "model.positions");
+  warn_of_idle_scaling_keys(given, rotary && scaled, rotary ? "model.rope_scaling" : "model.positions");
   warn_if_idle(given, {"model.window_layers", "model.rope_theta_window"}, s.model.window > 0, "model.window");
   warn_of_idle_expert_keys(given);
 }

@@ -105,12 +105,13 @@ void check_experts(const Given& given) {
 
 void warn_of_idle_expert_keys(Resolved& given) {
   const Settings& s = given.settings;
-  warn_if_idle(given,
-               {"model.experts_per_token", "model.router_scores", "model.router_normalize", "model.router_scale",
-                "model.router_linear_bias", "model.shared_experts", "model.dense_layers", "model.expert_groups",
-                "model.groups_per_token", "model.gate_clamp", "train.balance_weight", "train.balance_rate",
-                "train.z_loss", "train.expert_overflow"},
-               s.model.experts > 0, "model.experts");
+  warn_if_idle(
+      given,
+      {"model.experts_per_token", "model.router_scores", "model.router_normalize", "model.router_scale",
+       "model.router_linear_bias", "model.shared_experts", "model.dense_layers", "model.expert_groups",
+       "model.groups_per_token", "model.gate_clamp", "model.gate_slope", "model.dense_ffn", "model.router_bias",
+       "train.balance_weight", "train.balance_rate", "train.z_loss", "train.expert_overflow"},
+      s.model.experts > 0, "model.experts");
   if (s.model.experts > 0) {
     warn_if_idle(given, "model.dense_ffn", s.model.dense_layers > 0, "model.dense_layers");
     warn_if_idle(given, {"model.gate_slope"}, s.model.gate_clamp > 0.0, "model.gate_clamp");
