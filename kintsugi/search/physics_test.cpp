@@ -185,7 +185,7 @@ TEST(Physics, OfTime) {
 // kManyLayers per stage there is no exception but padding, since a rank's shard of a bucket is a multiple of 1,024
 // elements, and what packing adds to the maximum of live bytes (an NP-hard problem; at most kPacking).
 constexpr int kManyLayers = 8;
-constexpr double kPacking = 5e-3;
+constexpr double kPacking = 2e-2;
 
 // What padding of the shards of all gradients, in fp32, may add.
 double padding_of(const program::Program& p) {
