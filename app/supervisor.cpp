@@ -32,6 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMostStarts = 3;  // of an attempt, of which the first fail to find each other
+constexpr auto kToStart = std::chrono::minutes(2);
 constexpr int kNoProgress = 93;  // exit code: another attempt would be as useless
 
 void say(const std::string& line) {
@@ -180,15 +182,26 @@ class Supervisor {
   }
 
   jobs::Ended attempt() {
-    jobs::remove_signs(signs());
     const std::string start = command();
     attempt_.job = process_.job;
     attempt_.began = now();
     attempt_.from = newest_step(folder_);
     jobs::add_begin(folder_, attempt_);
+    for (int starts = 1;; ++starts) {
+      bool failed_start = false;
+      jobs::Ended ended = run_ranks(start, failed_start);
+      if (!failed_start || ended.told || starts == kMostStarts) return ended;
+      say("starting the ranks again");
+    }
+  }
+
+  // `failed_start`: they did not find each other.
+  jobs::Ended run_ranks(const std::string& start, bool& failed_start) {
+    jobs::remove_signs(signs());
+    const Clock::time_point started = Clock::now();
     const double left =
         options_.stop_after > 0
-            ? std::max(1.0, options_.stop_after - std::chrono::duration<double>(Clock::now() - began_).count())
+            ? std::max(1.0, options_.stop_after - std::chrono::duration<double>(started - began_).count())
             : 0.0;
     watch_.emplace(signs(), std::chrono::milliseconds(static_cast<int64_t>(1e3 * settings_.launch.quiet_seconds)));
     const auto found = [this](std::string why) {
@@ -197,20 +210,23 @@ class Supervisor {
       sign_->end_attempt(attempt_.number);
       return why;
     };
-    return jobs::supervise(start, left,
-                           {.look = [&] { return found(watch_->look()); },
-                            .judge =
-                                [&](std::string_view line) {
-                                  // The other ranks wait for it, and the scheduler would let them for a while.
-                                  if (!jobs::victim_of({std::string(line)}).ranks.empty())
-                                    sign_->end_attempt(attempt_.number);
-                                  if (line.find(" CANCELLED AT ") != line.npos) {
-                                    limited_ |= line.find(" DUE TO ") != line.npos;
-                                    look_for_cancellation();  // at once: this process will be killed
-                                  }
-                                  // srun waits for the node, and the other ranks for its ranks.
-                                  return found(line.find("Node failure on ") == line.npos ? "" : std::string(line));
-                                }});
+    const auto judge = [&](std::string_view line) {
+      // The other ranks wait for it, and the scheduler would let them for a while.
+      if (!jobs::victim_of({std::string(line)}).ranks.empty()) sign_->end_attempt(attempt_.number);
+      if (line.find(" CANCELLED AT ") != line.npos) {
+        limited_ |= line.find(" DUE TO ") != line.npos;
+        look_for_cancellation();  // at once: this process will be killed
+      }
+      // They would wait for each other until parallel.timeout_seconds.
+      if (jobs::is_failed_start(line) && Clock::now() - started < kToStart) {
+        failed_start = true;
+        say("the ranks do not find each other; ending them");
+        return std::string(line);
+      }
+      // srun waits for the node, and the other ranks for its ranks.
+      return found(line.find("Node failure on ") == line.npos ? "" : std::string(line));
+    };
+    return jobs::supervise(start, left, {.look = [&] { return found(watch_->look()); }, .judge = judge});
   }
 
   void end(jobs::Outcome outcome, std::string why, bool given_up = false) {

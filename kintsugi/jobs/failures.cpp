@@ -6,6 +6,17 @@
 #include <optional>
 
 namespace kintsugi::jobs {
+namespace {
+
+// Slurm's PMIx, if a node is slow to start its part: "mpi/pmix_v4: pmixp_p2p_send: ... exceeded the retry limit". The
+// ranks then wait for each other.
+constexpr std::string_view kFailedStart = "exceeded the retry limit";
+
+}  // namespace
+
+bool is_failed_start(std::string_view line) {
+  return line.find(kFailedStart) != line.npos;
+}
 
 // Errors that would recur come first: ranks that end after one are killed too, and a dead rank makes others report
 // errors. Lost nodes come before lost ranks for the same reason.
@@ -33,6 +44,7 @@ std::span<const FailureKind> failure_kinds() {
       FailureKind{"a node was lost", "Node failure", restart, at_once},
       FailureKind{"a node was lost", "no sign of life from any rank on ", restart, at_once},
       FailureKind{"a node does not start ranks", "Communication connection failure", restart, at_once},
+      FailureKind{"the start of the ranks failed", kFailedStart, restart},
       FailureKind{"a rank was lost", "no sign of life from rank", restart, repeated},
       FailureKind{"a rank was killed", "Killed", restart, repeated},
       FailureKind{"a rank was killed", "died from signal", restart, repeated},

@@ -34,6 +34,9 @@ struct Failure {
 // Takes lines of stderr from the launcher and the ranks, and how the launcher ended: "code 1", "signal 9".
 Failure failure_of(const std::vector<std::string>& lines, std::string_view ended);
 
+// Whether a line reports that the scheduler failed to connect the ranks when they started; they then wait in vain.
+bool is_failed_start(std::string_view line);
+
 // The ranks and the node that a launcher names as the first to be lost.
 struct Victim {
   std::string ranks;  // "2", "4-7"; "": not named

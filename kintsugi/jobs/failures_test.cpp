@@ -29,6 +29,13 @@ TEST(Failures, OfRanksAndNodesStartAgain) {
             "a rank was lost");
   EXPECT_EQ(kind_of({"srun: error: n3: task 2: Killed"}, true), "a rank was killed");
   EXPECT_EQ(kind_of({"srun: error: Node failure on n2"}, true), "a node was lost");
+  const char* const failed_start =
+      "slurmstepd-n1: error:  mpi/pmix_v4: pmixp_p2p_send: n1 [0]: pmixp_utils.c:467: send failed, rc=1001, exceeded "
+      "the "
+      "retry limit";
+  EXPECT_EQ(kind_of({failed_start}, true), "the start of the ranks failed");
+  EXPECT_TRUE(is_failed_start(failed_start));
+  EXPECT_FALSE(is_failed_start("srun: error: Node failure on n2"));
   EXPECT_EQ(kind_of({"slurmstepd: error: Detected 1 oom_kill event in StepId=3.0."}, true),
             "the ranks' memory is used up");
   EXPECT_EQ(kind_of({}, true), "the ranks ended");
