@@ -1,5 +1,8 @@
 #include "kintsugi/base/json_writer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "kintsugi/base/error.h"
@@ -8,6 +11,8 @@
 namespace kintsugi::base {
 
 std::string json_string(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, is_plain)) return fmt::format("\"{}\"", text);
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {

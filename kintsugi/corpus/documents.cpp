@@ -216,6 +216,11 @@ Documents Parser::parse(const std::vector<Input>& inputs, const Batch& batch) co
       at = end + 1;
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
       try {
+        if (source.format == Format::jsonl)
+          if (auto found = data::text_of_flat_line(line, source.field)) {
+            documents.list.push_back({std::move(*found), number});
+            continue;
+          }
         data::JsonRepairs repairs;
         documents.list.push_back(
             {text_in(data::parse_json_line("prepare", input.name, line, static_cast<int64_t>(number), repairs), source),

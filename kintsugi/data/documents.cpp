@@ -34,6 +34,7 @@ std::string text_in_field(const base::Json& object, const std::string& field) {
 }  // namespace
 
 std::optional<std::string> Lines::text_of(std::string_view line, const std::string& path, uint64_t number) {
+  if (auto found = text_of_flat_line(line, field_)) return found;
   try {
     JsonRepairs made;
     std::string text =
