@@ -224,7 +224,7 @@ TEST_F(Jobs, AStragglerIsNamed) {
     ::kill(slow, SIGCONT);
   };
   const auto told = [&](const char* text) { return process.told().find(text) != std::string::npos; };
-  const auto until = Clock::now() + std::chrono::seconds(90);
+  const auto until = Clock::now() + std::chrono::seconds(180);
   process.wait_for([&] {
     slow_down();
     return told(" is a straggler: its step takes ") || Clock::now() > until;
