@@ -72,7 +72,9 @@ TEST(Freeze, RefusesWhatMatchesNothingAndAllOfIt) {
   EXPECT_EQ(error_of({"embedding", "layer0.atention.query"}),
             "[model] train.freeze: no weight matches \"layer0.atention.query\"; nearest: layer*.attention.query.bias, "
             "layer*.attention.query.weight, layer*.attention.key.bias");
-  EXPECT_EQ(error_of({"finl_norm"}), "[model] train.freeze: no weight matches \"finl_norm\"; nearest: final_norm");
+  EXPECT_EQ(error_of({"finl_norm"}),
+            "[model] train.freeze: no weight matches \"finl_norm\"; nearest: final_norm.gamma, final_norm.beta, "
+            "layer*.ffn_norm.gamma");
   EXPECT_EQ(error_of({"*"}), "[model] train.freeze: all 36 weights are frozen; leave some to train");
 }
 
