@@ -185,7 +185,7 @@ TEST(Physics, OfTime) {
 // kManyLayers per stage there is no exception but padding, since a rank's shard of a bucket is a multiple of 1,024
 // elements, and what packing adds to the maximum of live bytes (an NP-hard problem; at most kPacking).
 constexpr int kManyLayers = 8;
-constexpr double kPacking = 2e-2;
+constexpr double kPacking = 5e-2;
 
 // What padding of the shards of all gradients, in fp32, may add.
 double padding_of(const program::Program& p) {
@@ -202,14 +202,16 @@ TEST(Physics, OfMemory) {
     double before = 0, weights = 0;
     for (int zero = 0; zero < 4; ++zero) {
       layout.zero = zero;
-      double most = 0, padding = 0;
+      double most = 0, padding = 0, largest = 0;
       for (const program::Program& p : programs(layout, lower::Extent::placed)) {
-        const auto packing = static_cast<double>(program::memory_table(p).packing);
-        EXPECT_LE(packing, kPacking * static_cast<double>(p.bytes())) << "zero = " << zero;
-        most = std::max(most, static_cast<double>(p.bytes()) - packing);
+        const auto packed = static_cast<double>(program::memory_table(p).packing);
+        most = std::max(most, static_cast<double>(p.bytes()) - packed);
+        largest = std::max(largest, static_cast<double>(p.bytes()));
         padding = std::max(padding, padding_of(p));
         if (zero == 0) weights = std::max(weights, static_cast<double>(program::memory_table(p).weights));
       }
+      // Of the stage that needs most: no better packing of the others is sought.
+      EXPECT_LE(largest, most * (1 + kPacking)) << "zero = " << zero;
       const bool few = 8 / layout.pipe < kManyLayers;
       const double part = few ? (zero == 2 ? 2 : zero == 3 ? 1 : 0) * weights / layout.data : 0;
       if (zero > 0) {
