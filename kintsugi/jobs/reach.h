@@ -17,8 +17,8 @@ std::string address_of_this_machine();
 // runs. False for "" or anything that is not an IPv4 address.
 bool responds(const std::string& address, std::chrono::milliseconds limit);
 
-// Remembers which machines have responded: silence proves nothing of one that never did, as behind a firewall. A
-// machine is down if it responded once and has not in three calls of is_down() in a row, some time apart.
+// Remembers which machines have responded: silence proves nothing of one that never did, for example because of a
+// firewall. A machine is down if it responded once and has not in three calls of is_down() in a row, some time apart.
 class Reach {
  public:
   using Responds = std::function<bool(const std::string& address, std::chrono::milliseconds limit)>;

@@ -116,7 +116,7 @@ bf16 at(const Bf16Panel& panel, int64_t i, int64_t l) {
   return i < panel.count && l < panel.k ? panel.from[i * panel.stride + l * panel.k_stride] : bf16();
 }
 
-// Whether a step from l lies within the panel, so that no element needs a check.
+// Whether the panel contains the whole step from l, so that no element needs a check.
 bool is_whole(const Bf16Panel& panel, int64_t l) {
   return panel.count == kTile && l + kStep <= panel.k;
 }
@@ -146,8 +146,8 @@ void pack_b(const Bf16Panel& panel, bf16* to) {
           }
           continue;
         }
-        const bf16 *const even = panel.from + j * panel.stride + (l + q) * panel.k_stride, *const odd =
-                                                                                               even + panel.k_stride;
+        const bf16* const even = panel.from + j * panel.stride + (l + q) * panel.k_stride;
+        const bf16* const odd = even + panel.k_stride;
         if (panel.stride == 1) {
           for (int64_t i = 0; i < kHalfTile; ++i) to[2 * i] = even[i], to[2 * i + 1] = odd[i];
         } else {
