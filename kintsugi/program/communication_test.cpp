@@ -144,14 +144,15 @@ TEST(Communication, WithoutWaits) {
   Program p = sample();
   p.bodies[0].instructions.resize(1);
   p.bodies[0].instructions[0].event = -1;
+  p.bodies[0].instructions[0].channel = "gradient sums";
   p.bodies[1].instructions.erase(p.bodies[1].instructions.begin());
   const std::string all = print(p);
   const size_t begin = all.find("body forward\n");
   EXPECT_EQ(
       all.substr(begin, all.find("calls") - begin),
       "body forward\n"
-      "     0 all_gather #0 -> #1 bucket layer0.ffn.weight[flat:4096] fp32 over data  12.0 KiB sent, \"flat split "
-      "over data, needed whole, by contract\"\n"
+      "     0 all_gather #0 -> #1 bucket layer0.ffn.weight[flat:4096] fp32 over data, channel \"gradient sums\"  "
+      "12.0 KiB sent, \"flat split over data, needed whole, by contract\"\n"
       "body update\n"
       "     0 wait for an earlier call: send #8 weight[n:16] fp32\n");
 }

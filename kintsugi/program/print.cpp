@@ -59,6 +59,7 @@ std::string collective_line(const Program& p, const Instruction& i) {
   if (!i.outs.empty()) text += " -> " + operand(p, i.outs[0]);
   text += fmt::format(" over {}", p.mesh.name_of(i.group));
   if (i.peer >= 0) text += fmt::format(", place {}", i.peer);
+  if (!i.channel.empty()) text += fmt::format(", channel \"{}\"", i.channel);
   if (reduces(i)) text += fmt::format("  {},", name_of(i.reduction));
   return fmt::format("{}{}{} sent, \"{}\"", text, reduces(i) ? " " : "  ",
                      base::format_bytes(static_cast<uint64_t>(i.cost.wire_bytes)), i.reason);
