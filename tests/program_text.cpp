@@ -119,6 +119,8 @@ std::string text_of(const program::Instruction& i) {
   return Line(fmt::format("  {} {} {} -> {}", kind_text(i.kind), kernel_word(i), list_text(i.ins), list_text(i.outs)))
       .plain("attributes", i.adds_in_tree ? "{tree:1}" : attributes_text(i.attributes))
       .integer("accumulate", i.accumulate)
+      .integer("begins", i.begins)
+      .integer("completes", i.completes)
       .integer("workspace", i.workspace, program::kNoBuffer)
       .integer("layer", i.layer)
       .word("phase", phase_word(i))

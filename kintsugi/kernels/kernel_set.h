@@ -106,7 +106,15 @@ enum class Capability : uint8_t {
   columns,
   // Device: one launch first performs calls of these kinds, which produce what the kernel reads (Kernel::together).
   follow,
+  // Window operation: computes the output positions of tensor::OutputPart only and leaves the others as they are. With
+  // the name kFirstDim, only parts along the first windowed dim. halo_place: places a rank's own rows before those that
+  // it receives (attribute "place"). Each element of the output is written by exactly one of the two calls; its bits
+  // may differ from those of a single call only as they do in another layout.
+  parts,
 };
+
+// A name of Capability::parts.
+inline constexpr std::string_view kFirstDim = "first dim";
 
 // A capability, and the kinds or outputs to which it applies; none: it does not depend on any.
 struct Ability {

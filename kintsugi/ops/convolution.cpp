@@ -1,6 +1,15 @@
 // x [samples spatial... channels], w [kernel... channels filters] -> y [samples spatial... filters], whose spatial dims
 // have the names of x's and a window each (tensor/window.h). With "groups" above 1 a filter sees only the channels of
 // its own group, and the channels of w have their own name.
+//
+// Two instructions may share the output of a convolution, so that positions that need no halo are computed while it
+// travels (lower/order/split_interior). Their operands, windows and indices are those of the whole convolution.
+// tensor::OutputPart (attributes "part", "part_dim", "part_begin", "part_end") gives the positions of the local block
+// of y that each computes along one windowed dim; all other dims are whole:
+//   part=inner: [part_begin, part_end). Reads only what their windows cover; other positions of x are not there yet
+//   part=outer: the others, [0, part_begin) and [part_end, length), of which at most one is empty
+// A kernel with kernels::Capability::parts writes these positions and no others. The workspace of each instruction is
+// planned from its own attributes.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"

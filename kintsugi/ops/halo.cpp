@@ -16,7 +16,11 @@ OpRow halo_pack() {
   return {.kind = "halo_pack", .ins = {"x"}, .outs = {"packed"}, .flops = no_flops, .keeps_zero = true};
 }
 
-// x [... dim ...], received [halo ...] -> y [... dim ...], with more or other positions
+// x [... dim ...], received [halo ...] -> y [... dim ...], with more or other positions.
+// Or two instructions (lower/order/split_interior, kernels::Capability::parts), by the attribute "place":
+//   own: without `received`; positions of y whose index is a row of received are left as they are
+//   received: x is y itself, in which `own` has placed its rows; writes only positions whose index is a row of
+//     received. "rows": the number of rows of the first x, after which the index counts those of received
 OpRow halo_place() {
   return {.kind = "halo_place",
           .ins = {"x", tensor::optional("received")},

@@ -76,6 +76,9 @@ struct Instruction {
   tensor::Attributes attributes = {};
   Windowed windowed = {};
   uint32_t accumulate = 0;  // bit i: accumulates into output i
+  // Bit i: writes a part of output i (tensor::OutputPart, halo_place). begins: the first part, after which only
+  // instructions that begin a part may read the buffer. completes: the rest.
+  uint32_t begins = 0, completes = 0;
   // Adds a micro-batch's sum in a binary tree over micro-batches: outputs are the accumulator and the levels at which
   // sums wait. The pass `schedule` replaces it by the additions of each micro-batch.
   bool adds_in_tree = false;

@@ -46,4 +46,26 @@ void set_windows(Attributes& attributes, const std::vector<DimWindow>& windows) 
   }
 }
 
+std::array<std::array<int64_t, 2>, 2> OutputPart::ranges(int64_t length) const {
+  if (outer) return {{{0, begin}, {end, length}}};
+  return {{{begin, end}, {end, end}}};
+}
+
+std::optional<OutputPart> output_part(const Attributes& attributes) {
+  if (!attributes.has("part")) return std::nullopt;
+  const OutputPart part = {.dim = attributes.text("part_dim"),
+                           .begin = attributes.integer("part_begin"),
+                           .end = attributes.integer("part_end"),
+                           .outer = attributes.text("part") == "outer"};
+  base::require(part.begin >= 0 && part.begin <= part.end, "attributes", "no part: \"{}\"", to_string(attributes));
+  return part;
+}
+
+void set_output_part(Attributes& attributes, const OutputPart& part) {
+  attributes.set("part", part.outer ? "outer" : "inner");
+  attributes.set("part_dim", part.dim);
+  attributes.set("part_begin", part.begin);
+  attributes.set("part_end", part.end);
+}
+
 }  // namespace kintsugi::tensor

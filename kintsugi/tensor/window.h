@@ -4,7 +4,9 @@
 // and "dilation_D", default 1; the padding "low_D" and "high_D", default 0.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +43,25 @@ struct DimWindow {
 // The windows that the attributes define, possibly none. Throws InternalError for a kernel, stride or dilation below 1.
 std::vector<DimWindow> windows_of(const Attributes& attributes);
 void set_windows(Attributes& attributes, const std::vector<DimWindow>& windows);
+
+// What an instruction computes of a window operation whose output two instructions share: the output positions
+// [begin, end) of the local block along `dim`, or all others. Attributes "part" ("inner" or "outer"), "part_dim",
+// "part_begin", "part_end".
+struct OutputPart {
+  std::string dim;
+  int64_t begin = 0, end = 0;
+  bool outer = false;
+
+  // The ranges of positions [begin, end) that it computes of `length`, ascending and possibly empty.
+  std::array<std::array<int64_t, 2>, 2> ranges(int64_t length) const;
+  int64_t positions(int64_t length) const { return outer ? length - (end - begin) : end - begin; }
+
+  bool operator==(const OutputPart&) const = default;
+};
+
+// nullopt: the whole output.
+std::optional<OutputPart> output_part(const Attributes& attributes);
+void set_output_part(Attributes& attributes, const OutputPart& part);
 
 // The name of a kernel's own dim: "kernel_height" for "height".
 std::string kernel_dim(std::string_view dim);

@@ -35,4 +35,23 @@ TEST(Window, IsReadFromAttributes) {
   EXPECT_THROW(windows_of({{"window", std::string("height")}, {"kernel_height", int64_t{0}}}), base::InternalError);
 }
 
+TEST(Window, PartsOfAnOutput) {
+  using Ranges = std::array<std::array<int64_t, 2>, 2>;
+  const OutputPart inner = {.dim = "height", .begin = 2, .end = 7},
+                   outer = {.dim = "height", .begin = 2, .end = 7, .outer = true};
+  EXPECT_EQ(inner.ranges(8), (Ranges{{{2, 7}, {7, 7}}}));
+  EXPECT_EQ(outer.ranges(8), (Ranges{{{0, 2}, {7, 8}}}));
+  EXPECT_EQ(inner.positions(8), 5);
+  EXPECT_EQ(outer.positions(8), 3);
+  Attributes attributes = {{"groups", int64_t{1}}};
+  EXPECT_FALSE(output_part(attributes));
+  for (const OutputPart& part : {inner, outer}) {
+    set_output_part(attributes, part);
+    EXPECT_EQ(output_part(attributes), part);
+  }
+  EXPECT_EQ(to_string(attributes), "groups=1 part=outer part_dim=height part_begin=2 part_end=7");
+  set_output_part(attributes, {.dim = "height", .begin = 3, .end = 2});
+  EXPECT_THROW(output_part(attributes), base::InternalError);
+}
+
 }  // namespace kintsugi::tensor::window_test
