@@ -33,6 +33,8 @@ struct Numbers {
   int64_t micro_batches = 0;  // of a training step, which selects its list of calls; 0: all that the plan has
 };
 
+struct RefusedTokens;  // refuse_token.h
+
 // The location of a state's local block in the operands of a flat operation whose result depends on the positions of
 // elements (OpRow::by_position).
 struct StatePlace {
@@ -64,6 +66,8 @@ struct KernelCall {
   std::string_view moved = {};  // generation on a device: the dim whose index is offset by later->position
   bool tf32 = false;            // fp32 matmuls may round their operands to TF32
   std::string_view kind = {};   // of the operation
+  // Device kernels: where they report tokens without a slot; memory of the host that they can write. Null: nowhere.
+  RefusedTokens* refused = nullptr;
 
   // Of the states that the attribute "states" names, in that order, for operations that depend on positions.
   std::span<const StatePlace> places = {};

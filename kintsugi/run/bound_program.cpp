@@ -111,6 +111,7 @@ kernels::KernelCall call_of(const Instruction& i, const BoundInstruction& b, con
           .moved = context.later == nullptr ? std::string_view() : b.moved_dim(),
           .tf32 = context.tf32,
           .kind = b.kernel->kind,
+          .refused = context.refused,
           .places = b.places};
 }
 

@@ -69,6 +69,7 @@ struct CallContext {
   bool tf32 = false;
   device::Stream* stream = nullptr;         // of a device
   const kernels::Numbers* later = nullptr;  // device: the scalars in its memory
+  kernels::RefusedTokens* refused = nullptr;
 };
 kernels::KernelCall call_of(const program::Instruction& i, const BoundInstruction& b, const CallContext& context);
 

@@ -27,6 +27,7 @@ DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged, st
       questions_(kMostAsked) {
   for (Question& q : questions_) q.answered = device.event();
   for (Slot& slot : slots_) slot = {device_.allocate_pinned(staged), device_.event()};
+  *refused() = {};
   watchdog_.rest();
 }
 
@@ -63,6 +64,7 @@ void DeviceSide::answer(std::span<double> to) {
     const Watched wait(*this);
     question(answered_).answered->wait(meanwhile_);
   }
+  kernels::require_slots(*refused());
   const std::span<const std::byte> read = std::as_bytes(std::span(answer_of(answered_), to.size()));
   device_.announce({.what = "the host's look at numbers of a step", .reads = {&read, 1}, .writes = {}});
   std::copy_n(answer_of(answered_), to.size(), to.begin());
@@ -99,8 +101,11 @@ void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
 }
 
 void DeviceSide::synchronize() {
-  const Watched wait(*this);
-  stream_->synchronize(meanwhile_);
+  {
+    const Watched wait(*this);
+    stream_->synchronize(meanwhile_);
+  }
+  kernels::require_slots(*refused());
 }
 
 }  // namespace kintsugi::run

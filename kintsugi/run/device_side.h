@@ -14,16 +14,18 @@
 #include "kintsugi/base/watchdog.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/kernels/refuse_token.h"
 
 namespace kintsugi::run {
 
 class DeviceSide {
  public:
   static constexpr size_t kMostAsked = 4;
-  static constexpr size_t kMostNumbers = 16;                                       // of a question
-  static constexpr int64_t kSlots = 3;                                             // of inputs, pinned
-  static constexpr int64_t kBounce = int64_t{4} << 20;                             // pinned, for copies of states
-  static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double);  // bytes, pinned
+  static constexpr size_t kMostNumbers = 16;            // of a question
+  static constexpr int64_t kSlots = 3;                  // of inputs, pinned
+  static constexpr int64_t kBounce = int64_t{4} << 20;  // pinned, for copies of states
+  // Bytes, pinned: answers, then reports of kernels.
+  static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double) + sizeof(kernels::RefusedTokens);
 
   // Allocates `bytes` on the device; the last `staged` of them are the staging area for the scalars and inputs of a
   // step. Each wait, and the destructor, are limited to `time_limit` plus a tenth, by when others that wait for a
@@ -48,6 +50,11 @@ class DeviceSide {
   // Enqueues the copy of the slot, with these scalars, to the device.
   void send(const kernels::Numbers& numbers);
   const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_on_device()); }
+
+  // Where kernels report tokens without a slot. A wait for the work that did throws UserError.
+  kernels::RefusedTokens* refused() const {
+    return reinterpret_cast<kernels::RefusedTokens*>(answers_->data() + kAnswers) - 1;
+  }
 
   // Called periodically while the host waits for the device; it may throw.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }

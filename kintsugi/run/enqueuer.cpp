@@ -46,7 +46,8 @@ void Enqueuer::run(kernels::Numbers& numbers) {
                                .team = target_.team,
                                .tf32 = target_.tf32,
                                .stream = &target_.side.stream(),
-                               .later = target_.side.numbers()};
+                               .later = target_.side.numbers(),
+                               .refused = target_.side.refused()};
   for (size_t c = 0; c < list_.bound.size(); ++c) {
     const BoundCall& call = list_.bound[c];
     wait_before({static_cast<int>(c), program::kBeforeInputs});

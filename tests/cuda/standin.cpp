@@ -175,7 +175,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
 __attribute__((visibility("default"))) void kintsugi_device_draw_1(kintsugi::device::Stream&,
                                                                    const kintsugi::run::Drawn&) {}
 
-__attribute__((visibility("default"))) void kintsugi_device_rows_10(
+__attribute__((visibility("default"))) void kintsugi_device_rows_11(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   constexpr auto nothing = [](const kintsugi::kernels::KernelCall&) {};
   static constexpr kintsugi::kernels::DeviceRow kRows[] = {

@@ -119,7 +119,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_10(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_11(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

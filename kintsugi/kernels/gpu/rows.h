@@ -20,6 +20,6 @@ struct DeviceRow {
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_10";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_11";
 
 }  // namespace kintsugi::kernels
