@@ -13,4 +13,12 @@ HaloRows halo_rows_of(const KernelCall& call, const tensor::View& block) {
   return rows;
 }
 
+HaloPlaces halo_places_of(const KernelCall& call, const HaloRows& from) {
+  const std::string place = call.attributes.text_or("place", "");
+  if (place.empty()) return {.rows = from.rows};
+  base::require(place == "own" || place == "received", "kernel", "{} does not place \"{}\"", call.kind, place);
+  if (place == "own") return {.rows = from.rows, .received = false};
+  return {.rows = call.attributes.integer("rows"), .own = false};
+}
+
 }  // namespace kintsugi::kernels

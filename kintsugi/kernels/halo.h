@@ -17,4 +17,16 @@ struct HaloRows {
 // Throws InternalError if a block lacks the call's dim.
 HaloRows halo_rows_of(const KernelCall& call, const tensor::View& block);
 
+// The positions that a call of halo_place writes, by what their index names: rows of x, of which there are `rows`, and
+// zeros; or the rows of received, counted on from there.
+struct HaloPlaces {
+  int64_t rows = 0;
+  bool own = true, received = true;
+
+  bool writes(int64_t source) const { return source < rows ? own : received; }
+};
+
+// `from`: of the call's first operand.
+HaloPlaces halo_places_of(const KernelCall& call, const HaloRows& from);
+
 }  // namespace kintsugi::kernels

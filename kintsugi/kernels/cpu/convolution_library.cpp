@@ -227,6 +227,19 @@ int64_t ConvolutionSizes::weights() const {
   return filters * (channels / groups) * product(kernel, windows);
 }
 
+ConvolutionRows rows_of(const ConvolutionSizes& s, base::Range y) {
+  const int64_t extent = (s.kernel[0] - 1) * s.dilation[0] + 1, first = y.begin * s.stride[0] - s.low[0],
+                last = (y.end - 1) * s.stride[0] - s.low[0] + extent;
+  const int64_t begin = std::clamp<int64_t>(first, 0, s.in[0] - 1);
+  return {.x = {begin, std::clamp(last, begin + 1, s.in[0])}, .y = y};
+}
+
+ConvolutionSizes of_rows(ConvolutionSizes s, const ConvolutionRows& rows) {
+  s.low[0] -= rows.y.begin * s.stride[0] - rows.x.begin;
+  s.in[0] = rows.x.size(), s.out[0] = rows.y.size(), s.samples = 1;
+  return s;
+}
+
 ConvolutionSizes convolution_sizes(ConvolutionPass pass, const tensor::Shape& x, const tensor::Shape& y,
                                    const tensor::Attributes& attributes) {
   ConvolutionSizes s = {.pass = pass,
@@ -246,12 +259,9 @@ const Convolution& library_convolution(const ConvolutionSizes& sizes) {
   return prepared(sizes, nullptr);
 }
 
-const Convolution& library_convolution(const ConvolutionSizes& all, int64_t samples) {
-  const Prepared& first = prepared(all, nullptr);
-  if (samples == all.samples) return first;
-  ConvolutionSizes fewer = all;
-  fewer.samples = samples;
-  return prepared(fewer, &first);
+const Convolution& library_convolution(const ConvolutionSizes& sizes, const ConvolutionSizes& other) {
+  const Prepared& first = prepared(other, nullptr);
+  return sizes == other ? first : prepared(sizes, &first);
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kintsugi/base/thread_team.h"
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/shape.h"
 
@@ -31,6 +32,17 @@ struct ConvolutionSizes {
   bool operator==(const ConvolutionSizes&) const = default;
 };
 
+// The positions of x and y along the first windowed dim that a part of a convolution reads and writes.
+struct ConvolutionRows {
+  base::Range x, y;
+};
+
+// Of the output positions `y`.
+ConvolutionRows rows_of(const ConvolutionSizes& sizes, base::Range y);
+
+// The sizes of a convolution of one sample's rows.
+ConvolutionSizes of_rows(ConvolutionSizes sizes, const ConvolutionRows& rows);
+
 // For a call, by the whole shapes of its operands; 1 to kMostWindows windows.
 ConvolutionSizes convolution_sizes(ConvolutionPass pass, const tensor::Shape& x, const tensor::Shape& y,
                                    const tensor::Attributes& attributes);
@@ -52,7 +64,7 @@ class Convolution {
 // Throws UserError if memory for oneDNN's generated code is lacking.
 const Convolution& library_convolution(const ConvolutionSizes& sizes);
 
-// The same for fewer samples, with weights packed as for `all`.
-const Convolution& library_convolution(const ConvolutionSizes& all, int64_t samples);
+// With weights packed as for `other`: the same convolution of other samples and rows.
+const Convolution& library_convolution(const ConvolutionSizes& sizes, const ConvolutionSizes& other);
 
 }  // namespace kintsugi::kernels::cpu

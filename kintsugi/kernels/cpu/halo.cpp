@@ -51,17 +51,19 @@ void halo_pack(const KernelCall& call) {
 void halo_place(const KernelCall& call) {
   const tensor::View &x = call.ins[0], &received = call.ins[1], &y = call.outs[0];
   const HaloRows from = halo_rows_of(call, x), to = halo_rows_of(call, y);
+  const HaloPlaces places = halo_places_of(call, from);
   const tensor::DimIndex& index = call.index(call.attributes.text("dim"));
   for_rows(call, to.rows, to.above, to.below, [&](int64_t row, int64_t a) {
-    std::byte* out = y.data + to.in_block(row, a);
     const int64_t source = index[row];
+    if (!places.writes(source)) return;
+    std::byte* out = y.data + to.in_block(row, a);
     const auto bytes = static_cast<size_t>(to.below);
     if (source < 0) {
       std::memset(out, 0, bytes);
-    } else if (source < from.rows) {
+    } else if (source < places.rows) {
       std::memcpy(out, x.data + from.in_block(source, a), bytes);
     } else {
-      std::memcpy(out, received.data + from.in_packed(source - from.rows, a), bytes);
+      std::memcpy(out, received.data + from.in_packed(source - places.rows, a), bytes);
     }
   });
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/reference/reference_kernels.h"
@@ -144,6 +146,76 @@ TEST(CpuWinograd, BitsOfAnyBlock) {
     rows(y, first, want);
     expect_close(found, want, 0, 0);
   }
+}
+
+namespace {
+
+// Rows of the first spatial dim, of each sample.
+template <typename F>
+void for_rows(Tensor& t, const F& f) {
+  const int64_t rows = t.type().shape[1].size, row = t.type().shape.stride(1);
+  for (int64_t i = 0; i < t.elements(); ++i) f(i, i / row % rows);
+}
+
+// The output in two calls, of rows [begin, end) and of the others. The first finds NaN in the rows of x that its
+// windows do not cover, and neither changes what the other computes.
+// first: the index of the first row of y in the whole image.
+void check_parts(const KernelSet& set, const Case& c, int64_t begin, int64_t end, DType dtype, int threads,
+                 double tolerance, int64_t first = 0) {
+  const Shapes s = shapes_of(c);
+  const Window& w = c.dims[0].second;
+  SCOPED_TRACE(fmt::format("{} {} {} {} rows {} to {}, {} threads", set.name(), to_string(s.x), to_string(s.attributes),
+                           name_of(dtype), begin, end, threads));
+  Tensor x = random_tensor(s.x, dtype, 1), weights = random_tensor(s.w, dtype, 2), whole(s.y, dtype), y(s.y, dtype);
+  const std::string dim = tensor::windows_of(s.attributes)[0].dim;
+  Trial trial = {.kind = "convolution", .attributes = s.attributes, .threads = threads};
+  trial.indices = {{dim, tensor::DimIndex({{first, s.y[1].size}}, 99)},
+                   {dim, tensor::DimIndex({{first, s.x[1].size}}, 99), true}};
+  run_kernel(set, trial, {&x, &weights}, {&whole});
+  Tensor inner_x = x;
+  for_rows(inner_x, [&](int64_t i, int64_t row) {
+    if (row < begin * w.stride - w.low || row >= (end - 1) * w.stride - w.low + w.extent()) inner_x.set(i, NAN);
+  });
+  tensor::OutputPart part = {.dim = dim, .begin = begin, .end = end};
+  tensor::set_output_part(trial.attributes, part);
+  run_kernel(set, trial, {&inner_x, &weights}, {&y});
+  for_rows(y, [&](int64_t i, int64_t row) { EXPECT_EQ(std::isnan(y.get(i)), row < begin || row >= end); });
+  part.outer = true;
+  tensor::set_output_part(trial.attributes, part);
+  const Tensor before = y;
+  run_kernel(set, trial, {&x, &weights}, {&y});
+  for_rows(y, [&](int64_t i, int64_t row) {
+    if (row >= begin && row < end) {
+      EXPECT_EQ(y.get(i), before.get(i));
+    }
+  });
+  expect_close(y, whole, tolerance + (tolerance > 0 ? unit_of(dtype) : 0), tolerance);
+}
+
+}  // namespace
+
+TEST(CpuConvolution, InParts) {
+  static const auto cpu = cpu_kernels(), reference = reference_kernels();
+  for (const Case& c : cases()) {
+    const int64_t rows = shapes_of(c).y[1].size;
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{1, rows - 1}, {0, rows - 2}, {2, rows}}) {
+      if (begin >= end) continue;
+      for (DType dtype : kFastTypes)
+        for (int threads : {1, 3}) check_parts(*cpu, c, begin, end, dtype, threads, 1e-5);
+      check_parts(*reference, c, begin, end, DType::f64, 1, 0);
+    }
+  }
+}
+
+// The same bits.
+TEST(CpuWinograd, InParts) {
+  static const auto cpu = cpu_kernels();
+  const Window padded = {.kernel = 3, .low = 1, .high = 1};
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{2, 10}, {1, 12}, {0, 11}, {3, 6}})
+    for (DType dtype : kFastTypes)
+      for (int threads : {1, 3})
+        for (int64_t first : {0, 7})
+          check_parts(*cpu, {3, 20, 17, {{12, padded}, {5, padded}}}, begin, end, dtype, threads, 0, first);
 }
 
 TEST(CpuPool, AsTheReference) {

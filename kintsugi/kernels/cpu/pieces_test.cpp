@@ -137,6 +137,35 @@ TEST(Halo, RowsArePackedPlacedAndAdded) {
     }
 }
 
+// A rank's own rows first, then, in place, those that it received.
+TEST(Halo, RowsArePlacedInTwoCalls) {
+  const Shape block({{"batch", 3}, {"seq", 8}, {"embed", 5}}), longer({{"batch", 3}, {"seq", 11}, {"embed", 5}});
+  const DimIndex placed({{-1, 1}, {9, 1}, {0, 9}}, 10);
+  Tensor x = counting(block, DType::f32), received = counting({{"halo", 2}, {"batch", 3}, {"embed", 5}}, DType::f32);
+  for (const KernelSet* set : both())
+    for (const int threads : {1, 3}) {
+      SCOPED_TRACE(std::string(set->name()));
+      Tensor want(longer, DType::f32), y(longer, DType::f32);
+      Trial trial{.kind = "halo_place", .attributes = {{"dim", "seq"}}, .threads = threads};
+      trial.indices = {{"seq", placed}};
+      run_kernel(*set, trial, {&x, &received}, {&want});
+      trial.attributes.set("place", "own");
+      run_kernel(*set, trial, {&x}, {&y});
+      for (int64_t i = 0; i < y.elements(); ++i) {
+        const int64_t source = placed[i / 5 % 11];
+        if (source < 8) {
+          EXPECT_EQ(y.get(i), want.get(i));
+        } else {
+          EXPECT_TRUE(std::isnan(y.get(i)));
+        }
+      }
+      trial.attributes.set("place", "received");
+      trial.attributes.set("rows", int64_t{8});
+      run_kernel(*set, trial, {&y, &received}, {&y});
+      expect_close(y, want, 0, 0);
+    }
+}
+
 std::string error_of(const Trial& trial, Tensor& x, Tensor& y) {
   std::string text;
   for (const KernelSet* set : both()) {

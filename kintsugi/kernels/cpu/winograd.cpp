@@ -22,12 +22,13 @@
 namespace kintsugi::kernels::cpu {
 
 // An image of a batch, [height width channels], and the tiles over it: `size` x `size` positions each, the first at
-// (-low_row, -low_column), others 2 apart. Positions outside are zero.
+// (-low_row, -low_column), others 2 apart. Positions outside, and in rows other than `rows`, are zero.
 struct TiledImage {
   float* data;
   int64_t height, width, channels;
   int64_t low_row, low_column;
   const float* zeros;  // [channels]
+  base::Range rows = {0, height};
 };
 
 struct TileGrid {
@@ -72,7 +73,7 @@ void find_positions(const TiledImage& image, const TileGrid& grid, int64_t tile,
   for (int64_t r = 0; r < kSize; ++r)
     for (int64_t c = 0; c < kSize; ++c) {
       const int64_t row = top + r, column = left + c;
-      const bool inside = row >= 0 && row < image.height && column >= 0 && column < image.width;
+      const bool inside = row >= image.rows.begin && row < image.rows.end && column >= 0 && column < image.width;
       at[r][c] = inside ? first + (row * image.width + column) * image.channels : image.zeros;
     }
 }
@@ -319,8 +320,8 @@ int64_t winograd_scratch(const ConvolutionSizes& sizes, int threads) {
   return winograd_parts(sizes, threads, nullptr).floats;
 }
 
-void winograd(const ConvolutionSizes& s, float* x, float* weights, float* y, float* scratch, base::ThreadTeam& team,
-              WinogradStart first) {
+void winograd(const ConvolutionSizes& s, std::span<const base::Range> rows, float* x, float* weights, float* y,
+              float* scratch, base::ThreadTeam& team, WinogradStart first) {
   const WinogradScratch m = winograd_parts(s, team.size(), scratch);
   std::fill(m.zeros, m.weights, 0.0f);
   const bool forward = s.pass == ConvolutionPass::forward;
@@ -367,20 +368,26 @@ void winograd(const ConvolutionSizes& s, float* x, float* weights, float* y, flo
     return;
   }
   if (forward) {
-    const TiledImage result = {y, s.out[0], s.out[1], s.filters, before.row, before.column, m.zeros};
     const int64_t width = HWY_DYNAMIC_DISPATCH(panel_width)(), padded = (s.filters + width - 1) / width * width;
     team.for_shares(s.channels, 1, [&](base::Range r, int) {
       HWY_DYNAMIC_DISPATCH(transform_panels)(weights, s.channels, s.filters, r, m.weights);
     });
-    team.for_shares(tiles, kTileGrain, [&](base::Range mine, int thread) {
-      float *left = m.tiles + thread * m.tiles_step, *made = left + kMatrices * m.x_step;
-      for_blocks(mine, block, [&](base::Range r) {
-        HWY_DYNAMIC_DISPATCH(transform_tiles)(images, grid, r, left, m.x_step);
-        HWY_DYNAMIC_DISPATCH(multiply_panels)
-        (left, m.x_step, r.size(), s.channels, m.weights, s.filters, made, m.y_step);
-        HWY_DYNAMIC_DISPATCH(transform_back)(result, grid, r, made, m.y_step, padded);
+    for (const base::Range& range : rows) {
+      const int64_t top = (range.begin + before.row) / 2, bottom = (range.end - 1 + before.row) / 2 + 1;
+      const TileGrid own = {bottom - top, grid.columns};
+      TiledImage from = images;
+      from.low_row -= 2 * top;
+      const TiledImage result = {y, s.out[0], s.out[1], s.filters, before.row - 2 * top, before.column, m.zeros, range};
+      team.for_shares(s.samples * own.per_image(), kTileGrain, [&](base::Range mine, int thread) {
+        float *left = m.tiles + thread * m.tiles_step, *made = left + kMatrices * m.x_step;
+        for_blocks(mine, block, [&](base::Range r) {
+          HWY_DYNAMIC_DISPATCH(transform_tiles)(from, own, r, left, m.x_step);
+          HWY_DYNAMIC_DISPATCH(multiply_panels)
+          (left, m.x_step, r.size(), s.channels, m.weights, s.filters, made, m.y_step);
+          HWY_DYNAMIC_DISPATCH(transform_back)(result, own, r, made, m.y_step, padded);
+        });
       });
-    });
+    }
     return;
   }
   // The gradient of x is a convolution of that of y with the reversed window.

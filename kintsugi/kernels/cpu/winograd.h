@@ -2,6 +2,8 @@
 // 4.1): 16 multiplications for four outputs instead of 36. Rounding errors are about twice those of the direct sum.
 #pragma once
 
+#include <span>
+
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/convolution_library.h"
 
@@ -14,12 +16,13 @@ bool is_winograd(const ConvolutionSizes& sizes);
 int64_t winograd_scratch(const ConvolutionSizes& sizes, int threads);
 
 // x [samples height width channels], weights [3 3 channels filters], y [samples height width filters]: reads two of the
-// three and writes the output of the pass. `first`: the indices of the first row and column of y in the whole image.
-// Tiles begin at even ones, so that the bits of y do not depend on how ranks split the image.
+// three and writes the output of the pass; the forward pass only the given ranges of rows of y. `first`: the indices of
+// the first row and column of y in the whole image. Tiles begin at even ones, so that the bits of y do not depend on
+// how ranks split the image.
 struct WinogradStart {
   int64_t row = 0, column = 0;
 };
-void winograd(const ConvolutionSizes& sizes, float* x, float* weights, float* y, float* scratch, base::ThreadTeam& team,
-              WinogradStart first = {});
+void winograd(const ConvolutionSizes& sizes, std::span<const base::Range> rows, float* x, float* weights, float* y,
+              float* scratch, base::ThreadTeam& team, WinogradStart first = {});
 
 }  // namespace kintsugi::kernels::cpu

@@ -14,6 +14,7 @@ constexpr std::string_view kOfToken[] = {"rotary", "cache_write"};
 constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
 constexpr kernels::Ability kAttentionAbilities[] = {{Capability::follow, kOfToken}};
+constexpr kernels::Ability kHaloPlaceAbilities[] = {{Capability::parts}};
 constexpr kernels::Ability kColumns[] = {{Capability::columns}};
 constexpr kernels::Ability kContractAbilities[] = {{Capability::epilogue, kernels::kActivations},
                                                    {Capability::add},
@@ -66,7 +67,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"gelu_grad", gelu_grad},
     {"halo_add", halo_add},
     {"halo_pack", halo_pack},
-    {"halo_place", halo_place},
+    {.kind = "halo_place", .run = halo_place, .abilities = kHaloPlaceAbilities},
     {"head", head, head_workspace, true},
     {"head_grad", head_grad, head_grad_workspace, true},
     {"head_with_grad", head_with_grad, head_with_grad_workspace, true},

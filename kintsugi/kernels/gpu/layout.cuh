@@ -149,23 +149,24 @@ void halo_pack(const KernelCall& call) {
 void halo_place(const KernelCall& call) {
   const View &x = call.ins[0], &received = call.ins[1], &y = call.outs[0];
   const kernels::HaloRows from = kernels::halo_rows_of(call, x), to = kernels::halo_rows_of(call, y);
+  const kernels::HaloPlaces places = kernels::halo_places_of(call, from);
   std::vector<Move> moves;
   int64_t row = 0;
   for (const tensor::Segment& s : call.index(call.attributes.text("dim")).segments()) {
     // Rows that are adjacent in x too; received ones are moved one by one.
-    const bool own = s.global >= 0 && s.global < from.rows;
-    const int64_t most = own ? from.rows - s.global : s.global < 0 ? s.count : 0;
+    const bool own = s.global >= 0 && s.global < places.rows;
+    const int64_t most = own ? places.rows - s.global : s.global < 0 ? s.count : 0;
     const int64_t together = std::min(s.count, most);
-    if (together > 0)
+    if (together > 0 && places.own)
       moves.push_back({.to = y.data + to.in_block(row, 0),
                        .from = own ? x.data + from.in_block(s.global, 0) : nullptr,
                        .rows = to.above,
                        .bytes = together * to.below,
                        .to_stride = to.rows * to.below,
                        .from_stride = own ? from.rows * from.below : 0});
-    for (int64_t i = together; i < s.count; ++i)
+    for (int64_t i = together; i < s.count && places.received; ++i)
       moves.push_back({.to = y.data + to.in_block(row + i, 0),
-                       .from = received.data + from.in_packed(s.global + i - from.rows, 0),
+                       .from = received.data + from.in_packed(s.global + i - places.rows, 0),
                        .rows = to.above,
                        .bytes = to.below,
                        .to_stride = to.rows * to.below,

@@ -68,6 +68,12 @@ TEST(OnDevice, HalosPackedPlacedAndAdded) {
       trial.kind = "halo_place";
       trial.indices = {{"seq", DimIndex({{-1, 1}, {9, 1}, {0, 8}, {8, 1}}, 10)}};
       compare_on_device(trial, {&x, &received}, {Tensor(longer, dtype)}, {0, 0});
+      trial.attributes.set("place", "own");
+      compare_on_device(trial, {&x}, {counting(longer, dtype)}, {0, 0});
+      trial.attributes.set("place", "received");
+      trial.attributes.set("rows", int64_t{8});
+      compare_on_device(trial, {&wide, &received}, {counting(longer, dtype)}, {0, 0});
+      trial.attributes = {{"dim", "seq"}};
       trial.indices = {{"seq", DimIndex({{-1, 2}, {0, 8}, {-1, 1}}, 8)}};
       compare_on_device(trial, {&x}, {Tensor(longer, dtype)}, {0, 0});
       trial.kind = "halo_add";

@@ -2,6 +2,7 @@
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 #include "kintsugi/kernels/reference/window_positions.h"
+#include "kintsugi/tensor/window.h"
 
 namespace kintsugi::kernels::reference {
 namespace {
@@ -30,6 +31,21 @@ std::vector<double> zeros(const View& y) {
   return std::vector<double>(static_cast<size_t>(y.elements()), 0.0);
 }
 
+// Replaces the elements of y that the call does not compute by those that another call has.
+void keep_others(const KernelCall& call, std::vector<double>& y) {
+  const std::optional<tensor::OutputPart> part = tensor::output_part(call.attributes);
+  if (!part) return;
+  const std::vector<double> others = load(call.outs[0]);
+  const Shape& shape = call.outs[0].shape();
+  const auto axis = static_cast<size_t>(shape.find(part->dim));
+  const auto [first, second] = part->ranges(shape[axis].size);
+  const auto is_in = [](int64_t at, const std::array<int64_t, 2>& range) { return at >= range[0] && at < range[1]; };
+  for (size_t i = 0; i < y.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i) / shape.stride(axis) % shape[axis].size;
+    if (!is_in(at, first) && !is_in(at, second)) y[i] = others[i];
+  }
+}
+
 }  // namespace
 
 void convolution(const KernelCall& call) {
@@ -38,6 +54,7 @@ void convolution(const KernelCall& call) {
   std::vector<double> y = zeros(call.outs[0]);
   for_each_product(call, x_view.shape(), call.outs[0].shape(),
                    [&](size_t xi, size_t wi, size_t yi) { y[yi] += x[xi] * w[wi]; });
+  keep_others(call, y);
   store(call, 0, y);
 }
 

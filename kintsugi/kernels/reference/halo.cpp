@@ -20,17 +20,19 @@ void halo_pack(const KernelCall& call) {
 void halo_place(const KernelCall& call) {
   const tensor::View &x = call.ins[0], &received = call.ins[1], &y = call.outs[0];
   const HaloRows from = halo_rows_of(call, x), to = halo_rows_of(call, y);
+  const HaloPlaces places = halo_places_of(call, from);
   const tensor::DimIndex& index = call.index(call.attributes.text("dim"));
   for (int64_t row = 0; row < to.rows; ++row)
     for (int64_t a = 0; a < to.above; ++a) {
-      std::byte* out = y.data + to.in_block(row, a);
       const int64_t source = index[row];
+      if (!places.writes(source)) continue;
+      std::byte* out = y.data + to.in_block(row, a);
       if (source < 0) {
         std::fill_n(out, to.below, std::byte{0});
-      } else if (source < from.rows) {
+      } else if (source < places.rows) {
         std::copy_n(x.data + from.in_block(source, a), to.below, out);
       } else {
-        std::copy_n(received.data + from.in_packed(source - from.rows, a), to.below, out);
+        std::copy_n(received.data + from.in_packed(source - places.rows, a), to.below, out);
       }
     }
 }

@@ -18,10 +18,11 @@ constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias
                       kHeadWithGradOuts = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
                       kNormGradOuts = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")};
 
-constexpr std::string_view kRelu[] = {"relu"};
+constexpr std::string_view kRelu[] = {"relu"}, kFirstDims[] = {kFirstDim};
 constexpr Ability kMatmulAbilities[] = {{Capability::epilogue, kActivations}},
                   kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}},
-                  kGroupedAbilities[] = {{Capability::add}};
+                  kGroupedAbilities[] = {{Capability::add}}, kHaloAbilities[] = {{Capability::parts}},
+                  kConvolutionAbilities[] = {{Capability::parts, kFirstDims}};
 
 constexpr Kernel kKernels[] = {
     {"accumulate", {"x"}, {"y", rest("levels")}, reference::accumulate},
@@ -54,7 +55,11 @@ constexpr Kernel kKernels[] = {
     {"gelu_grad", {"x", "dy"}, {"dx"}, reference::gelu_grad},
     {"halo_add", {"x", tensor::optional("received")}, {"y"}, reference::halo_add},
     {"halo_pack", {"x"}, {"packed"}, reference::halo_pack},
-    {"halo_place", {"x", tensor::optional("received")}, {"y"}, reference::halo_place},
+    {.kind = "halo_place",
+     .ins = {"x", tensor::optional("received")},
+     .outs = {"y"},
+     .run = reference::halo_place,
+     .abilities = kHaloAbilities},
     {"head", HeadIn::kNames, HeadOut::kNames, reference::head},
     {"head_grad", HeadGradIn::kNames, kHeadGradOuts, reference::head_grad},
     {"head_with_grad", HeadWithGradIn::kNames, kHeadWithGradOuts, reference::head_with_grad},
@@ -141,7 +146,11 @@ constexpr Kernel kKernels[] = {
     {"update_scale", UpdateScaleIn::kNames, UpdateScaleOut::kNames, reference::update_scale},
     {"class_hits", {"logits", "labels"}, {"top1", "top5"}, reference::class_hits},
     {"pixels", {"x"}, {"y"}, reference::pixels},
-    {"convolution", ConvolutionIn::kNames, {"y"}, reference::convolution},
+    {.kind = "convolution",
+     .ins = ConvolutionIn::kNames,
+     .outs = {"y"},
+     .run = reference::convolution,
+     .abilities = kConvolutionAbilities},
     {"convolution_grad_input", ConvolutionGradInputIn::kNames, {"dx"}, reference::convolution_grad_input},
     {"convolution_grad_weight", WindowGradIn::kNames, {"dw"}, reference::convolution_grad_weight},
     {"max_pool", {"x"}, {"y"}, reference::max_pool},
