@@ -90,7 +90,7 @@ foreach(source IN LISTS cuda_sources)
   list(APPEND cuda_objects ${object})
 endforeach()
 add_library(kintsugi_cuda MODULE ${cuda_objects} kintsugi/kernels/kernel_call.cpp kintsugi/kernels/parts.cpp
-  kintsugi/kernels/rotary_frequencies.cpp kintsugi/kernels/halo.cpp ${cudnn_source})
+  kintsugi/kernels/rotary_frequencies.cpp kintsugi/kernels/halo.cpp kintsugi/kernels/pixel_scale.cpp ${cudnn_source})
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set_target_properties(kintsugi_cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)

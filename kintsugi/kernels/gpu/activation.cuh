@@ -50,6 +50,36 @@ void apply(const KernelCall& call, GemmFunction function, bool gradient) {
   });
 }
 
+// y = x where positive, else slope * x; or dx = dy times the derivative, if dy is given. N elements at a time.
+template <typename T, int N>
+__global__ void __launch_bounds__(kPieceThreads)
+    leak(const T* x, const T* dy, T* y, float slope, int64_t count, bool add) {
+  for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
+    Packed<T, N> in, slopes = {};
+    in.load(x + at);
+    if (dy != nullptr) slopes.load(dy + at);
+    float made[N];
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) made[i] = (dy == nullptr ? in[i] : slopes[i]) * (in[i] > 0 ? 1 : slope);
+    put_run(y + at, made, add);
+  }
+}
+
+void apply_leak(const KernelCall& call, const View& dy) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  const auto slope = static_cast<float>(call.attributes.number("slope"));
+  dispatch("leaky_relu", x.dtype(), [&]<typename T>(T) {
+    const T *from = data<T>(x), *of = data<T>(dy);
+    T* to = data<T>(y);
+    constexpr int kN = kWide<T>;
+    const int64_t count = y.elements(), wide = all_wide(from, of, to) ? count / kN * kN : 0;
+    if (wide > 0) launch_pieces(*call.stream, wide / kN, leak<T, kN>, from, of, to, slope, wide, call.accumulates(0));
+    if (wide < count)
+      launch_pieces(*call.stream, count - wide, leak<T, 1>, from + wide, of == nullptr ? of : of + wide, to + wide,
+                    slope, count - wide, call.accumulates(0));
+  });
+}
+
 GemmFunction gelu_of(const KernelCall& call) {
   const std::string& form = call.attributes.text("form");
   base::require(form == "tanh" || form == "erf", "gelu", "no form \"{}\"; there are tanh, erf", form);
@@ -68,6 +98,12 @@ void gelu(const KernelCall& call) {
 }
 void gelu_grad(const KernelCall& call) {
   apply(call, gelu_of(call), true);
+}
+void leaky_relu(const KernelCall& call) {
+  apply_leak(call, {});
+}
+void leaky_relu_grad(const KernelCall& call) {
+  apply_leak(call, call.ins[1]);
 }
 void relu(const KernelCall& call) {
   apply(call, GemmFunction::relu, false);

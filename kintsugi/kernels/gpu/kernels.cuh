@@ -11,9 +11,11 @@ using kernels::Capability;
 
 constexpr std::string_view kNormDx[] = {"dx"};
 constexpr std::string_view kOfToken[] = {"rotary", "cache_write"};
+constexpr std::string_view kRelu[] = {"relu"};
 constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
 constexpr kernels::Ability kAttentionAbilities[] = {{Capability::follow, kOfToken}};
+constexpr kernels::Ability kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}};
 constexpr kernels::Ability kHaloPlaceAbilities[] = {{Capability::parts}};
 constexpr kernels::Ability kColumns[] = {{Capability::columns}};
 constexpr kernels::Ability kContractAbilities[] = {{Capability::epilogue, kernels::kActivations},
@@ -26,6 +28,8 @@ constexpr kernels::Ability kRmsNormGradAbilities[] = {{Capability::accumulate, k
 constexpr kernels::DeviceRow kRows[] = {
     {"accumulate", accumulate},
     {.kind = "adamw", .run = adamw, .together = adamw_together},
+    {"adaptive_pool", adaptive_pool},
+    {"adaptive_pool_grad", adaptive_pool_grad},
     {"add", add},
     {.kind = "attention",
      .run = attention,
@@ -40,12 +44,22 @@ constexpr kernels::DeviceRow kRows[] = {
      .prepares = true,
      .abilities = kColumns},
     {"attention_join", attention_join},
+    {"average_pool", average_pool},
+    {"average_pool_grad", average_pool_grad},
+    {.kind = "batch_norm", .run = batch_norm, .abilities = kBatchNormAbilities},
+    {"batch_norm_grad", batch_norm_grad},
+    {"batch_norm_sums", batch_norm_sums, batch_statistics_workspace},
+    {"batch_statistics", batch_statistics, batch_statistics_workspace},
     {"broadcast", broadcast},
     {.kind = "cache_write", .run = cache_write, .together = cache_write_together},
     {"cache_write_at", cache_write_at},
     {"cast", cast},
+    {"channel_scale", channel_scale},
+    {"channel_scale_sums", channel_scale_sums, channel_scale_sums_workspace},
+    {"class_hits", class_hits, class_loss_workspace},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
+    {"concatenate", concatenate},
     {.kind = "contract",
      .run = contract,
      .workspace = contract_workspace,
@@ -55,6 +69,7 @@ constexpr kernels::DeviceRow kRows[] = {
      .together = contract_together},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
+    {"drop_path", drop_path},
     {"dropout", dropout},
     {"embedding", embedding},
     {"embedding_grad", embedding_grad, embedding_grad_workspace},
@@ -65,6 +80,10 @@ constexpr kernels::DeviceRow kRows[] = {
     {"gated_grad", gated_grad},
     {"gelu", gelu},
     {"gelu_grad", gelu_grad},
+    {"group_norm", group_norm},
+    {"group_norm_grad", group_norm_grad},
+    {"group_norm_sums", group_norm_sums, group_statistics_workspace},
+    {"group_statistics", group_statistics, group_statistics_workspace},
     {"halo_add", halo_add},
     {"halo_pack", halo_pack},
     {.kind = "halo_place", .run = halo_place, .abilities = kHaloPlaceAbilities},
@@ -77,9 +96,14 @@ constexpr kernels::DeviceRow kRows[] = {
      .run = layer_norm_grad,
      .workspace = norm_grad_workspace,
      .abilities = kLayerNormGradAbilities},
+    {"leaky_relu", leaky_relu},
+    {"leaky_relu_grad", leaky_relu_grad},
     {"logsumexp", logsumexp},
     {"loss_scale", loss_scale},
     {"mask", mask},
+    {"max_pool", max_pool},
+    {"max_pool_grad", max_pool_grad},
+    {"pixels", pixels},
     {"position", position},
     {"position_at", position_at},
     {"position_grad", position_grad},
@@ -91,11 +115,13 @@ constexpr kernels::DeviceRow kRows[] = {
     {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, kRmsNormGradAbilities},
     {.kind = "rotary", .run = rotary, .together = rotary_together},
     {"rotary_at", rotary_at},
+    {"running_statistics", running_statistics},
     {"sample_scores", sample_scores},
     {"scale", scale},
     {"sgd", sgd},
     {"silu", silu},
     {"silu_grad", silu_grad},
+    {"slice", slice},
     {"split_columns", split_columns},
     {"squared_error", squared_error, squared_error_workspace},
     {"squared_error_grad", squared_error_grad},
@@ -109,6 +135,8 @@ constexpr kernels::DeviceRow kRows[] = {
     {"tanh_grad", tanh_grad},
     {"unstack", unstack},
     {"update_scale", update_scale, sum_blocks_workspace},
+    {"upsample", upsample},
+    {"upsample_grad", upsample_grad},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Kernels that only move positions of a dim: stacked parts, adjacent columns, selection of one position, rows written
-// to a cache.
+// Kernels that only move positions of a dim: stacked parts, adjacent columns, concatenation, selection of positions,
+// rows written to a cache.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/moves.h"
 #include "kintsugi/kernels/halo.h"
@@ -104,6 +104,24 @@ __global__ void __launch_bounds__(kPieceThreads) add_halos(HaloSums h) {
   }
 }
 
+// Adds the move of `count` positions of the dim at `axis`, from position `from` of x to position `to` of y.
+void move_along(std::vector<Move>& moves, size_t axis, const View& x, int64_t from, const View& y, int64_t to,
+                int64_t count) {
+  const int64_t below = x.shape().stride(axis) * tensor::size_of(x.dtype());
+  int64_t above = 1;
+  for (size_t i = 0; i < axis; ++i) above *= x.shape()[i].size;
+  moves.push_back({.to = y.data + to * below,
+                   .from = x.data + from * below,
+                   .rows = above,
+                   .bytes = count * below,
+                   .to_stride = y.shape()[axis].size * below,
+                   .from_stride = x.shape()[axis].size * below});
+}
+// The dim along which concatenate and slice work, by the first name of the attribute "whole".
+size_t axis_of(const KernelCall& call) {
+  return static_cast<size_t>(call.ins[0].shape().find(tensor::words(call.attributes.text("whole"))[0]));
+}
+
 constexpr int kColumnsWide = 4;  // 16 bytes of fp32
 
 template <int N>
@@ -188,6 +206,26 @@ void halo_add(const KernelCall& call) {
                          .to = to.rows,
                          .below = to.below / tensor::size_of(y.dtype())};
   launch_pieces(*call.stream, y.type.shape.elements(), add_halos, sums);
+}
+
+void concatenate(const KernelCall& call) {
+  const size_t axis = axis_of(call);
+  const View &a = call.ins[0], &b = call.ins[1], &y = call.outs[0];
+  require_same_dtype("concatenate", a, y);
+  require_same_dtype("concatenate", b, y);
+  std::vector<Move> moves;
+  move_along(moves, axis, a, 0, y, 0, a.shape()[axis].size);
+  move_along(moves, axis, b, 0, y, a.shape()[axis].size, b.shape()[axis].size);
+  launch_moves(call, moves);
+}
+
+void slice(const KernelCall& call) {
+  const size_t axis = axis_of(call);
+  const View &x = call.ins[0], &y = call.outs[0];
+  require_same_dtype("slice", x, y);
+  std::vector<Move> moves;
+  move_along(moves, axis, x, call.attributes.integer("first"), y, 0, y.shape()[axis].size);
+  launch_moves(call, moves);
 }
 
 // y: [above columns], each x: the same rows with fewer columns

@@ -1,5 +1,6 @@
-// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences; scores per
-// sample. Sums are in fp64, over blocks that depend only on the shapes, and then over blocks.
+// Losses: cross-entropy from the statistics of the head, of whole samples or pixels by class, and squared differences;
+// scores per sample, and how often classes are found. Sums are in fp64, over blocks that depend only on the shapes, and
+// then over blocks.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
 
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Classes
 
-// logits: [batch class], labels, weights: [batch]
+// logits: [batch spatial... class], labels: [batch spatial...], weights: [batch], absent for class_hits
 template <typename T>
 struct Samples {
   const T* logits;
@@ -178,16 +179,24 @@ struct Samples {
   AnyData weights;
   Places places;
   int64_t count;
+  Divisor each;  // labels of a sample
   int classes;
+  float smoothing;
 
-  __device__ bool counts(int64_t sample) const {
-    return sample < count && labels[sample] >= 0 && labels[sample] < classes && places.real(sample);
+  __device__ bool counts(int64_t at) const {
+    return at < count && labels[at] >= 0 && labels[at] < classes && places.real(at);
   }
+  __device__ float weight(int64_t at) const { return one_of(weights, each.quotient(at)); }
 };
 
-// log(sum of exp(logits)) of a sample, by 32 lanes; `here`: number of classes, 0 if not needed.
+// Of the logits of a label.
+struct LogitSums {
+  float log_sum_exp, mean;
+};
+
+// By 32 lanes; `here`: number of classes, 0 if not needed.
 template <typename T>
-__device__ float log_sum_exp(const T* logits, int here) {
+__device__ LogitSums logit_sums(const T* logits, int here) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float top = -INFINITY;
   for (int c = lane; c < here; c += 32) {
@@ -195,25 +204,52 @@ __device__ float log_sum_exp(const T* logits, int here) {
     if (!(x <= top)) top = x;  // also propagates NaN
   }
   top = lanes_max(top);
-  float sum = 0;
-  for (int c = lane; c < here; c += 32) sum += expf(widen(logits[c]) - top);
-  return top + logf(lanes_sum(sum));
+  Sums<2> sums = {};
+  for (int c = lane; c < here; c += 32) {
+    const float x = widen(logits[c]);
+    sums.at[0] += expf(x - top);
+    sums.at[1] += x;
+  }
+  sums = lanes_sum(sums);
+  return {top + logf(sums.at[0]), sums.at[1] / static_cast<float>(here)};
 }
 
-// 32 lanes per sample.
+// 32 lanes per label.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sample_terms(Samples<T> s, LossTerm* terms) {
-  const int64_t sample = first_piece() / 32;
-  const bool counts = s.counts(sample);
-  const T* const logits = s.logits + (sample < s.count ? sample : 0) * s.classes;
-  const float lse = log_sum_exp(logits, counts ? s.classes : 0);
-  if (threadIdx.x % 32 != 0 || sample >= s.count) return;
+  const int64_t at = first_piece() / 32;
+  const bool counts = s.counts(at);
+  const T* const logits = s.logits + (at < s.count ? at : 0) * s.classes;
+  const LogitSums sums = logit_sums(logits, counts ? s.classes : 0);
+  if (threadIdx.x % 32 != 0 || at >= s.count) return;
   LossTerm made;
   if (counts) {
-    const auto weight = static_cast<double>(one_of(s.weights, sample));
-    made = {weight * (static_cast<double>(lse) - static_cast<double>(widen(logits[s.labels[sample]]))), weight};
+    const auto weight = static_cast<double>(s.weight(at));
+    double target = static_cast<double>(widen(logits[s.labels[at]]));
+    if (s.smoothing > 0) target += static_cast<double>(s.smoothing) * (static_cast<double>(sums.mean) - target);
+    made = {weight * (static_cast<double>(sums.log_sum_exp) - target), weight};
   }
-  terms[sample] = made;
+  terms[at] = made;
+}
+
+// Whether a label is the most likely class, and one of the five most likely: `loss` and `count` of its term. The rank
+// of a label is the number of classes with a larger logit, plus earlier classes with an equal one.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) hit_terms(Samples<T> s, LossTerm* terms) {
+  const int64_t at = first_piece() / 32;
+  const bool counts = s.counts(at);
+  const T* const logits = s.logits + (at < s.count ? at : 0) * s.classes;
+  const int label = counts ? s.labels[at] : 0;
+  const float own = counts ? widen(logits[label]) : 0;
+  int before = 0;
+  for (int c = static_cast<int>(threadIdx.x) % 32; counts && c < s.classes; c += 32) {
+    const float x = widen(logits[c]);
+    before += x > own || (x == own && c < label) ? 1 : 0;
+  }
+  before = lanes_sum(before);
+  if (threadIdx.x % 32 != 0 || at >= s.count) return;
+  const bool found = counts && own == own;
+  terms[at] = {found && before < 1 ? 1.0 : 0.0, found && before < 5 ? 1.0 : 0.0};
 }
 
 struct MadeTerms {
@@ -221,17 +257,18 @@ struct MadeTerms {
   __device__ LossTerm operator()(int64_t i) const { return terms[i]; }
 };
 
-// dlogits = dloss * weight * (softmax - 1 at the label)
+// dlogits = dloss * weight * (softmax - (1 - smoothing) at the label - smoothing / classes)
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sample_grad(Samples<T> s, LossScalar dloss, T* dlogits, bool add) {
-  const int64_t sample = first_piece() / 32;
-  const bool counts = s.counts(sample);
-  const int64_t begin = (sample < s.count ? sample : 0) * s.classes;
-  const float lse = log_sum_exp(s.logits + begin, counts ? s.classes : 0);
-  if (sample >= s.count) return;
-  const float by = counts ? dloss() * one_of(s.weights, sample) : 0;
+  const int64_t at = first_piece() / 32;
+  const bool counts = s.counts(at);
+  const int64_t begin = (at < s.count ? at : 0) * s.classes;
+  const float lse = logit_sums(s.logits + begin, counts ? s.classes : 0).log_sum_exp;
+  if (at >= s.count) return;
+  const float by = counts ? dloss() * s.weight(at) : 0, everywhere = s.smoothing / static_cast<float>(s.classes);
   for (int c = static_cast<int>(threadIdx.x) % 32; c < s.classes; c += 32) {
-    const float slope = counts ? expf(widen(s.logits[begin + c]) - lse) - (c == s.labels[sample] ? 1 : 0) : 0;
+    float slope = 0;
+    if (counts) slope = expf(widen(s.logits[begin + c]) - lse) - (c == s.labels[at] ? 1 - s.smoothing : 0) - everywhere;
     put(&dlogits[begin + c], by * slope, add);
   }
 }
@@ -241,13 +278,17 @@ template <typename F>
 void with_samples(const KernelCall& call, const F& f) {
   using In = ClassLossIn;
   const View &logits = call.ins[In::kLogits], &labels = call.ins[In::kLabels];
+  const View weights = call.ins.size() > In::kWeights ? call.ins[In::kWeights] : View();
+  const int64_t samples = labels.shape()[0].size;
   dispatch("class_loss", logits.dtype(), [&]<typename T>(T) {
     f(Samples<T>{.logits = data<T>(logits),
                  .labels = data<int32_t>(labels),
-                 .weights = any_data("class_loss", call.ins[In::kWeights]),
+                 .weights = any_data("class_loss", weights),
                  .places = places_of("class_loss", call, labels.shape()),
                  .count = labels.elements(),
-                 .classes = static_cast<int>(width(logits.shape()))});
+                 .each = Divisor(samples == 0 ? 1 : std::max<int64_t>(labels.elements() / samples, 1)),
+                 .classes = static_cast<int>(width(logits.shape())),
+                 .smoothing = static_cast<float>(call.attributes.number_or("smoothing", 0.0))});
   });
 }
 dim3 blocks_of_samples(int64_t count) {
@@ -331,10 +372,10 @@ void sample_scores(const KernelCall& call) {
                       .misses = data<double>(call.outs[Out::kMisses])});
 }
 
-// A term per sample, then their sums.
+// A term per label, then their sums.
 int64_t class_loss_workspace(const KernelShapes& s) {
-  const int64_t samples = s.ins[ClassLossIn::kLabels]->shape.elements();
-  return samples * static_cast<int64_t>(sizeof(LossTerm)) + sums_workspace(samples);
+  const int64_t labels = s.ins[ClassLossIn::kLabels]->shape.elements();
+  return labels * static_cast<int64_t>(sizeof(LossTerm)) + sums_workspace(labels);
 }
 
 void class_loss(const KernelCall& call) {
@@ -342,6 +383,14 @@ void class_loss(const KernelCall& call) {
     auto* const terms = reinterpret_cast<LossTerm*>(call.workspace.data());
     launch(*call.stream, blocks_of_samples(s.count), dim3(kThreads), 0, sample_terms<T>, s, terms);
     launch_sums("class_loss", call, MadeTerms{terms}, s.count, reinterpret_cast<std::byte*>(terms + s.count));
+  });
+}
+
+void class_hits(const KernelCall& call) {
+  with_samples(call, [&]<typename T>(const Samples<T>& s) {
+    auto* const terms = reinterpret_cast<LossTerm*>(call.workspace.data());
+    launch(*call.stream, blocks_of_samples(s.count), dim3(kThreads), 0, hit_terms<T>, s, terms);
+    launch_sums("class_hits", call, MadeTerms{terms}, s.count, reinterpret_cast<std::byte*>(terms + s.count));
   });
 }
 

@@ -5,16 +5,25 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// For one or two dims, such as [batch seq].
+// For up to four dims, such as [batch seq] or [batch spatial...].
 struct Places {
+  static constexpr int kMost = 4;
   bool whole = true;  // no padding
-  Divisor width;      // size of the last dim
-  LocalIndex outer, inner;
+  int rank = 1;
+  Divisor size[kMost];
+  LocalIndex index[kMost];
 
   __device__ bool real(int64_t i) const {
     if (whole) return true;
-    const int64_t row = width.quotient(i);
-    return outer[row] >= 0 && inner[i - row * width.by] >= 0;
+    bool inside = true;
+    GPU_UNROLL
+    for (int d = kMost - 1; d >= 0; --d) {
+      if (d >= rank) continue;
+      const int64_t above = d == 0 ? 0 : size[d].quotient(i);
+      inside = inside && index[d][i - above * size[d].by] >= 0;
+      i = above;
+    }
+    return inside;
   }
 };
 
@@ -25,14 +34,16 @@ inline bool has_padding(const tensor::DimIndex& index) {
 }
 
 inline Places places_of(std::string_view kind, const KernelCall& call, const tensor::Shape& shape) {
-  base::require(shape.rank() >= 1 && shape.rank() <= 2, "kernel", "{} of {} on a device", kind, to_string(shape));
-  const tensor::DimIndex outer = shape.rank() == 2 ? call.index(shape[0].name) : tensor::DimIndex(1);
-  const tensor::Dim& last = shape[shape.rank() - 1];
-  const tensor::DimIndex& inner = call.index(last.name);
-  return {.whole = !has_padding(outer) && !has_padding(inner),
-          .width = Divisor(std::max<int64_t>(last.size, 1)),
-          .outer = local_index(outer),
-          .inner = local_index(inner)};
+  base::require(shape.rank() >= 1 && shape.rank() <= static_cast<size_t>(Places::kMost), "kernel",
+                "{} of {} on a device", kind, to_string(shape));
+  Places made{.rank = static_cast<int>(shape.rank()), .size = {}, .index = {}};
+  for (size_t d = 0; d < shape.rank(); ++d) {
+    const tensor::DimIndex& index = call.index(shape[d].name);
+    made.whole = made.whole && !has_padding(index);
+    made.size[d] = Divisor(std::max<int64_t>(shape[d].size, 1));
+    made.index[d] = local_index(index);
+  }
+  return made;
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU
