@@ -204,10 +204,6 @@ void check_schedule(Resolved& given) {
                                     objective(given.settings.model) != Objective::numbers)))
     throw base::UserError("config", "{}{} needs a model of images with the objective \"classes\" or \"numbers\"",
                           place(given, {"train.mixup"}), given.say("train.mixup"));
-  const Device on = device(given.settings.parallel);
-  if (t.label_smoothing > 0.0 && (on == Device::cuda || on == Device::emulated))
-    throw base::UserError("config", "{}{}: labels are smoothed on the processor alone; set parallel.device = \"cpu\"",
-                          place(given, {"parallel.device", "train.label_smoothing"}), given.say("parallel.device"));
   const bool ends = t.decay == "cosine" || t.decay == "linear" || t.decay == "one_cycle" || t.decay == "wsd";
   if (t.decay == "wsd" && t.cooldown_steps > t.decay_steps - std::max<int64_t>(t.warmup_steps, 0))
     throw base::UserError("config", "{}{} is more than the {} that {} leaves after the warm-up",
