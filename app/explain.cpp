@@ -47,6 +47,7 @@ constexpr Pass kPasses[] = {{"graph", "the model's forward pass: operations over
                             {"prefetch", "weight gathers, prefetched one layer ahead"},
                             {"fuse", "fused instructions"},
                             {"join_columns", "on a device, matmuls that share an input, as one over adjacent operands"},
+                            {"split_interior", "convolutions whose interior is computed while their halo travels"},
                             {"workspace", "scratch memory for kernels"},
                             {"schedule", "the order of forward and backward passes of micro-batches"},
                             {"overlap", "communication started as early and awaited as late as possible"},

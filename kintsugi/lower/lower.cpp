@@ -24,6 +24,7 @@
 #include "kintsugi/lower/order/schedule.h"
 #include "kintsugi/lower/order/shorten.h"
 #include "kintsugi/lower/order/split_backward.h"
+#include "kintsugi/lower/order/split_interior.h"
 #include "kintsugi/lower/partition/partition.h"
 #include "kintsugi/lower/partition/split.h"
 #include "kintsugi/program/verify.h"
@@ -109,6 +110,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("prefetch", prefetch, operations);
   pass("fuse", [&](program::Program& p) { fuse(p, operations, target.kernels); });
   pass("join_columns", join_columns, operations, target.kernels);
+  pass("split_interior", [&](program::Program& p) { split_interior(p, target.kernels); });
   if (target.extent >= Extent::placed)
     pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "kintsugi/base/error.h"
@@ -128,6 +129,7 @@ class ListVerifier {
       for (BufferId b : inputs[call.position]) write(b, call.call);
       for (size_t at = 0; at < call.body.instructions.size(); ++at) step(call, at);
     }
+    base::require(begun_.empty(), "verify", "{}: only a part of a buffer is written", name_of(list_.step));
     for_each_instruction(p_, list_, [&](const VisitedCall& call, size_t, const Instruction& i) {
       for (BufferId b : i.outs)
         if (!p_.buffer(b).output.empty())
@@ -153,6 +155,7 @@ class ListVerifier {
     for (size_t j = 0; j < i.outs.size(); ++j)
       require(!((i.accumulate >> j) & 1u) || is_there(i.outs[j], call),
               [&] { return fmt::format(" ({}) adds to {}, which is not there", name_of(i), name(i.outs[j])); });
+    check_parts(i, call, require);
     if (i.kind == Kind::wait) {
       for (BufferId b : i.outs)
         require(is_there(b, call),
@@ -170,6 +173,32 @@ class ListVerifier {
     if (i.workspace != kNoBuffer)
       require(is_there(i.workspace, call),
               [&] { return fmt::format(" ({}): its workspace overlaps an output", name_of(i)); });
+  }
+
+  // Of a buffer that two instructions write, the first part may only be read by what begins a part itself, until the
+  // second completes it.
+  template <typename F>
+  void check_parts(const Instruction& i, const Call& call, const F& require) {
+    if (begun_.empty() && i.begins == 0 && i.completes == 0) return;
+    const auto key = [&](BufferId b) { return owner(root(b), call.micro_batch); };
+    const auto name = [&](BufferId b) { return fmt::format("#{} \"{}\"", b, p_.buffer(b).name); };
+    const auto completes = [&](BufferId b) {
+      for (size_t j = 0; j < i.outs.size(); ++j)
+        if (((i.completes >> j) & 1u) && i.outs[j] == b) return true;
+      return false;
+    };
+    for (BufferId b : i.ins)
+      require(!begun_.contains(key(b)) || i.begins != 0 || completes(b),
+              [&] { return fmt::format(" ({}) reads {}, of which only a part is there", name_of(i), name(b)); });
+    for (size_t j = 0; j < i.outs.size(); ++j) {
+      const bool begins = (i.begins >> j) & 1u, ends = (i.completes >> j) & 1u;
+      require(begun_.contains(key(i.outs[j])) == ends && (!ends || is_there(i.outs[j], call)), [&] {
+        return fmt::format(" ({}) {} {}, of which {} part is there", name_of(i), ends ? "completes" : "overwrites",
+                           name(i.outs[j]), ends ? "no" : "only a");
+      });
+      if (begins) begun_.insert(key(i.outs[j]));
+      if (ends) begun_.erase(key(i.outs[j]));
+    }
   }
 
   const RootRange& range(BufferId b) const { return ranges_[static_cast<size_t>(b)]; }
@@ -228,6 +257,7 @@ class ListVerifier {
   int64_t last_;  // last micro-batch
   Kept& kept_;
   Owners arena_;
+  std::set<Owner> begun_;  // of which only a part is written
 };
 
 // The first rank that runs the program.

@@ -97,6 +97,36 @@ TEST(Verify, EveryWayToBreakIt) {
             verify + "evaluate: output \"b\" is overwritten");
 }
 
+// Buffers that two instructions write.
+TEST(Verify, PartsOfABuffer) {
+  const auto error = [](const std::function<void(std::vector<Instruction>&)>& change) {
+    return error_after([&](Program& p) {
+      // a = x (begins), b = a (begins), a = w (completes), b = a (completes)
+      std::vector<Instruction>& list = p.bodies[0].instructions;
+      const auto call = [](BufferId in, BufferId out) {
+        return Instruction{.kernel = "scale", .ins = {in}, .outs = {out}, .attributes = {}};
+      };
+      list = {call(1, 2), call(2, 3), call(0, 2), call(2, 3)};
+      list[0].begins = list[1].begins = 1;
+      list[2].completes = list[3].completes = 1;
+      p.lists[0].calls.resize(1);
+      change(list);
+    });
+  };
+  const std::string at = "[verify] internal error: evaluate: instruction ";
+  EXPECT_EQ(error([](auto&) {}), "");
+  EXPECT_EQ(error([](auto& list) { list[1].begins = 0; }),
+            at + "1 of evaluate (scale) reads #2 \"a\", of which only a part is there");
+  EXPECT_EQ(error([](auto& list) { std::swap(list[2], list[3]); }),
+            at + "2 of evaluate (scale) reads #2 \"a\", of which only a part is there");
+  EXPECT_EQ(error([](auto& list) { list[2].completes = 0; }),
+            at + "2 of evaluate (scale) overwrites #2 \"a\", of which only a part is there");
+  EXPECT_EQ(error([](auto& list) { list[0].begins = 0; }),
+            at + "2 of evaluate (scale) completes #2 \"a\", of which no part is there");
+  EXPECT_EQ(error([](auto& list) { list.pop_back(); }),
+            "[verify] internal error: evaluate: only a part of a buffer is written");
+}
+
 // Values of a micro-batch are not available to the next list.
 TEST(Verify, AListBeginsWithNothingButStates) {
   Program p = whole();
