@@ -10,7 +10,7 @@ namespace kintsugi::lower {
 struct InteriorRule {
   // Output positions of a block, over all samples. Packing a weight costs about as much as its product with 20
   // positions.
-  int64_t fewest_positions = 2048;
+  int64_t fewest_positions = 4096;
   // Of the whole convolution: at least 0.1 ms of a core, or 20 us of a device, for calls that start within 5 us.
   double fewest_flops = 4e6, fewest_device_flops = 1e9;
 };
