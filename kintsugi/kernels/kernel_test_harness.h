@@ -174,6 +174,7 @@ struct Trial {
   uint32_t accumulate = 0;
   Numbers numbers = {};
   int threads = 1;
+  std::vector<StatePlace> places = {};
 };
 
 // Runs the kernel, with a workspace of exactly the requested size; fails if it writes past the end of an operand.
@@ -225,7 +226,8 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
               .accumulate = trial.accumulate,
               .workspace = {workspace.data(), static_cast<size_t>(workspace.size())},
               .numbers = trial.numbers,
-              .team = team});
+              .team = team,
+              .places = trial.places});
   EXPECT_TRUE(workspace.guard_is_whole()) << trial.kind << " wrote behind its workspace";
   for (size_t i = 0; i < ins.size(); ++i)
     EXPECT_TRUE(!ins[i] || ins[i]->guard_is_whole()) << trial.kind << " input " << i;

@@ -133,7 +133,8 @@ class DeviceCall {
             .stream = &stream_,
             .later = reinterpret_cast<const Numbers*>(numbers_->data()),
             .moved = moved_,
-            .kind = trial_.kind};
+            .kind = trial_.kind,
+            .places = trial_.places};
   }
   // Copies the results back, once the stream is done.
   void take() {

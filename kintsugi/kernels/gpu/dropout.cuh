@@ -1,45 +1,16 @@
 // Dropout with the mask defined in docs/operations.md: it depends on the position of an element in the whole, not on
 // the layout.
 #include "kintsugi/kernels/gpu/common.cuh"
-#include "kintsugi/kernels/gpu/strides.h"
+#include "kintsugi/kernels/gpu/runs.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
-
-// Runs of local elements that are also contiguous in the whole, and where each begins there.
-struct Runs {
-  Divisor pieces;    // per run
-  int outer = 0;     // number of dims outside the runs
-  int64_t base = 0;  // offset added to the position of every piece
-  Divisor size[kMostDims];
-  LocalIndex index[kMostDims];
-  int64_t radix[kMostDims] = {};  // stride of the dim in the whole
-
-  // Position in the whole of a piece of n elements, or -1 at padding.
-  __device__ __forceinline__ int64_t place(int64_t piece, int n) const {
-    int64_t run = pieces.quotient(piece), position = base + (piece - run * pieces.by) * n;
-    bool inside = true;
-    for (int d = outer - 1; d >= 0; --d) {
-      const int64_t above = size[d].quotient(run), global = index[d][run - above * size[d].by];
-      inside = inside && global >= 0;
-      position += global * radix[d];
-      run = above;
-    }
-    return inside ? position : -1;
-  }
-};
 
 struct Mask {
   std::array<uint32_t, 2> key;
   uint32_t threshold;
   float factor;
 };
-
-// Selects element `by`, 0 to 3, of four words: shifts the random stream.
-__device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int by) {
-  const uint32_t low = (by & 1) != 0 ? b : a, high = (by & 1) != 0 ? d : c;
-  return (by & 2) != 0 ? high : low;
-}
 
 // y = x * factor if kept, else 0; pieces of N elements, N = 1 or a multiple of 4.
 template <typename T, int N>
@@ -78,36 +49,14 @@ __global__ void __launch_bounds__(kPieceThreads)
   }
 }
 
-// The innermost dims form one run, as long as all but the outermost of them are whole. Returns false if runs cannot be
-// divided into pieces of n elements.
+// Returns false if runs cannot be divided into pieces of n elements.
 bool runs_of(const KernelCall& call, const tensor::Shape& shape, int n, Runs& runs) {
-  int64_t run = 1, radix = 1;
-  size_t outer = shape.rank();
-  bool whole = true;
-  runs = {};
-  while (outer > 0 && whole) {
-    const tensor::Dim& dim = shape[outer - 1];
-    const tensor::DimIndex& index = call.index(dim.name);
-    if (!index.contiguous()) break;
-    const int64_t offset = dim.name == "batch" ? call.numbers.batch_offset : 0;
-    runs.base += (index.segments()[0].global + offset) * radix;
-    run *= dim.size;
-    radix *= index.whole();
-    whole = index.whole() == dim.size;
-    --outer;
-  }
-  if (run % n != 0) return false;
-  base::require(outer <= static_cast<size_t>(kMostDims), "kernel", "dropout of {} on a device", to_string(shape));
-  runs.outer = static_cast<int>(outer);
-  runs.pieces = Divisor(run / n);
-  for (size_t d = outer; d-- > 0;) {
-    const tensor::DimIndex& index = call.index(shape[d].name);
+  std::vector<tensor::DimIndex> dims;
+  for (const tensor::Dim& dim : shape) dims.push_back(call.index(dim.name));
+  if (!lay_runs("dropout", dims, n, runs)) return false;
+  int64_t radix = 1;
+  for (size_t d = shape.rank(); d-- > 0; radix *= dims[d].whole())
     if (shape[d].name == "batch") runs.base += call.numbers.batch_offset * radix;
-    runs.index[d] = local_index(index);
-    runs.size[d] = Divisor(shape[d].size);
-    runs.radix[d] = radix;
-    radix *= index.whole();
-  }
   return true;
 }
 

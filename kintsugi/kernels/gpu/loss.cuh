@@ -2,7 +2,7 @@
 // scores per sample, and how often classes are found. Sums are in fp64, over blocks that depend only on the shapes, and
 // then over blocks.
 #include "kintsugi/kernels/gpu/common.cuh"
-#include "kintsugi/kernels/gpu/places.h"
+#include "kintsugi/kernels/gpu/loss_terms.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -18,11 +18,6 @@ using kernels::SampleScoresIn;
 using kernels::SampleScoresOut;
 
 constexpr int kThreads = 256;
-
-// A loss, and its final divisor.
-struct LossTerm {
-  double loss = 0, count = 0;
-};
 
 // One block: sums what `terms` gives for some of its items.
 template <typename F>
@@ -69,12 +64,6 @@ __global__ void __launch_bounds__(kThreads) join_terms(const LossTerm* blocks, i
   to.put(to.count, sum.count, to.add_count);
 }
 
-bool is_wide_scalar(std::string_view kind, const View& v) {
-  base::require(v.elements() == 1 && (v.dtype() == DType::f64 || v.dtype() == DType::f32), "kernel",
-                "{} with a scalar of {}", kind, name_of(v.dtype()));
-  return v.dtype() == DType::f64;
-}
-
 int64_t sum_blocks_of(int64_t items) {
   return std::clamp<int64_t>(items / 1024, 1, 264);
 }
@@ -96,38 +85,7 @@ void launch_sums(std::string_view kind, const KernelCall& call, const F& terms, 
   launch(*call.stream, dim3(1), dim3(kThreads), 0, join_terms, blocks, static_cast<int>(count), to);
 }
 
-// A scalar input: fp64 or fp32.
-struct LossScalar {
-  const void* data;
-  bool wide;
-  __device__ float operator()() const {
-    return wide ? static_cast<float>(*static_cast<const double*>(data)) : *static_cast<const float*>(data);
-  }
-};
-LossScalar loss_scalar(std::string_view kind, const View& v) {
-  return {v.data, is_wide_scalar(kind, v)};
-}
-
-__device__ inline float one_of(const AnyData& x, int64_t at) {
-  float value[1];
-  x.load(value, at);
-  return value[0];
-}
-
 // --- Cross-entropy
-
-// lse, target, labels: [batch seq]
-struct TokenTerms {
-  AnyData lse, target;
-  const int32_t* labels;
-  Places places;
-
-  __device__ bool counts(int64_t i) const { return labels[i] >= 0 && places.real(i); }
-  __device__ LossTerm operator()(int64_t i) const {
-    if (!counts(i)) return {};
-    return {static_cast<double>(one_of(lse, i)) - static_cast<double>(one_of(target, i)), 1};
-  }
-};
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)

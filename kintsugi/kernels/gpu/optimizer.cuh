@@ -1,6 +1,6 @@
-// Optimizer kernels: sums of squares over blocks of 1,024 elements in fp64, gradient scaling, AdamW and SGD, which read
-// and write each state once (AdamW for many parameters in one launch). Sums over lists are cut into pieces that depend
-// only on the shapes.
+// Optimizer kernels: sums of squares over blocks of 1,024 elements in fp64, gradient scaling, Adam, AdamW and SGD,
+// which read and write each state once (Adam and AdamW for many parameters in one launch). Sums over lists are cut into
+// pieces that depend only on the shapes.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -184,11 +184,13 @@ struct Adamw {
   int64_t begin;  // first element to update, in each
   const double* updates;
   float beta1, beta2, epsilon;
+  bool coupled;  // the decay is part of the gradient
 };
 template <typename G>
 struct Sgd {
   Update<G> u;
   float momentum;
+  bool nesterov;
 };
 
 // N elements per thread, once: exiting blocks make room for others, whose reads overlap these writes. No function
@@ -216,15 +218,16 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   }
   __syncthreads();
   if (!there) return;
+  const float within = a.coupled ? u.decay : 0, apart = a.coupled ? 0 : u.decay;
   float w[N], m[N], v[N];
   GPU_UNROLL
   for (int i = 0; i < N; ++i) {
     w[i] = w_in[i], m[i] = m_in[i], v[i] = v_in[i];
     if (!updates) continue;
-    const float gradient = g[i] * factor;
+    const float gradient = g[i] * factor + within * w[i];
     m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
     v[i] = a.beta2 * v[i] + (1 - a.beta2) * gradient * gradient;
-    w[i] -= rate * (m[i] * corrections[0] / (sqrtf(v[i] * corrections[1]) + a.epsilon) + u.decay * w[i]);
+    w[i] -= rate * (m[i] * corrections[0] / (sqrtf(v[i] * corrections[1]) + a.epsilon) + apart * w[i]);
   }
   put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
   if (u.weight.data != nullptr) u.weight.put(at, w, false);
@@ -241,8 +244,9 @@ __global__ void __launch_bounds__(kPieceThreads) sgd_step(Sgd<G> s, int64_t begi
     GPU_UNROLL
     for (int i = 0; i < N; ++i) {
       if (!updates) continue;
-      m[i] = s.momentum * m[i] + (g[i] * factor + u.decay * w[i]);
-      w[i] -= rate * m[i];
+      const float gradient = g[i] * factor + u.decay * w[i];
+      m[i] = s.momentum * m[i] + gradient;
+      w[i] -= rate * (s.nesterov ? gradient + s.momentum * m[i] : m[i]);
     }
     put_run(u.w + at, w, false), put_run(u.m + at, m, false);
     if (u.weight.data != nullptr) u.weight.put(at, w, false);
@@ -266,10 +270,6 @@ void in_runs(const Update<G>& u, const F& f) {
 // The operands common to all optimizers, at their positions.
 template <typename In, typename Out, typename G>
 Update<G> update_of(std::string_view kind, const KernelCall& call) {
-  for (const std::string_view variant : {"nesterov", "coupled_decay"})
-    if (call.attributes.integer_or(variant, 0) != 0)
-      throw base::UserError("kernels", "a device has no kernel for \"{}\" with {} yet: parallel.device = \"cpu\" has",
-                            kind, variant);
   for (const size_t i : {In::kW, In::kM})
     base::require(call.ins[i].dtype() == DType::f32, "kernel", "{} of {} on a device", kind,
                   name_of(call.ins[i].dtype()));
@@ -350,6 +350,10 @@ Update<G> adamw_of(const KernelCall& call) {
   return u;
 }
 
+bool is_coupled(const KernelCall& call) {
+  return call.attributes.integer_or("coupled_decay", 0) != 0;
+}
+
 // Without lists.
 template <typename G>
 Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
@@ -360,6 +364,7 @@ Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
   a.beta1 = static_cast<float>(call.attributes.number("beta1"));
   a.beta2 = static_cast<float>(call.attributes.number("beta2"));
   a.epsilon = static_cast<float>(call.attributes.number("epsilon"));
+  a.coupled = is_coupled(call);
   return a;
 }
 
@@ -397,7 +402,8 @@ bool adamw_together(std::span<const KernelCall> calls) {
       return call.attributes.number(name) == first.attributes.number(name);
     };
     return call.ins[AdamwIn::kG].dtype() == first.ins[AdamwIn::kG].dtype() && is(AdamwIn::kFactor) &&
-           is(AdamwIn::kFinite) && is(AdamwIn::kUpdates) && as("beta1") && as("beta2") && as("epsilon");
+           is(AdamwIn::kFinite) && is(AdamwIn::kUpdates) && as("beta1") && as("beta2") && as("epsilon") &&
+           is_coupled(call) == is_coupled(first);
   };
   if (!std::ranges::all_of(calls, same)) return false;
   bool done = false;
@@ -418,7 +424,8 @@ bool adamw_together(std::span<const KernelCall> calls) {
 void sgd(const KernelCall& call) {
   dispatch("sgd", call.ins[SgdIn::kG].dtype(), [&]<typename G>(G) {
     const Sgd<G> s = {.u = update_of<SgdIn, SgdOut, G>("sgd", call),
-                      .momentum = static_cast<float>(call.attributes.number("momentum"))};
+                      .momentum = static_cast<float>(call.attributes.number("momentum")),
+                      .nesterov = call.attributes.integer_or("nesterov", 0) != 0};
     in_runs(s.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
       launch_pieces(*call.stream, (end - begin) / N, sgd_step<G, N>, s, begin, end);
     });

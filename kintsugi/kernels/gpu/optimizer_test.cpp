@@ -85,6 +85,9 @@ TEST(OnDevice, Adamw) {
         const Trial trial = {.kind = "adamw", .attributes = attributes, .numbers = {.learning_rate = 0.01}};
         compare_on_device(trial, {&w, &g, &m, &v, &factor, &good, &updates}, {w, m, v, Tensor(shape, DType::bf16)});
         compare_on_device(trial, {&w, &g, &m, &v, &factor, &good, &updates}, {w, m, v});
+        Trial adam = trial;
+        adam.attributes.set("coupled_decay", int64_t{1});
+        compare_on_device(adam, {&w, &g, &m, &v, &factor, &good, &updates}, {w, m, v});
       }
 }
 
@@ -138,6 +141,9 @@ TEST(OnDevice, Sgd) {
                              .numbers = {.learning_rate = 0.01}};
         compare_on_device(trial, {&w, &g, &m, &factor, &good}, {w, m, Tensor(shape, DType::bf16)});
         compare_on_device(trial, {&w, &g, &m, &factor, &good}, {w, m});
+        Trial nesterov = trial;
+        nesterov.attributes.set("nesterov", int64_t{1});
+        compare_on_device(nesterov, {&w, &g, &m, &factor, &good}, {w, m});
       }
 }
 
