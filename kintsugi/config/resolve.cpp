@@ -339,7 +339,7 @@ void check_samples(const Given& given) {
                           place(given, {"train.prompts"}), s.train.prompts.size(), kMostPrompts);
 }
 
-// Moving averages stay in memory, and devices have kernels for some optimizers only.
+// Moving averages stay in memory, and devices multiply operands of one dtype.
 void check_optimizer(const Given& given) {
   const Settings& s = given.settings;
   if (s.train.ema_decay > 0 && offloaded(s.parallel).optimizer)
@@ -348,20 +348,12 @@ void check_optimizer(const Given& given) {
                           given.say("parallel.offload"));
   const Device on = device(s.parallel);
   if (on != Device::cuda && on != Device::emulated) return;
-  if (s.train.ema_decay > 0)
-    throw base::UserError("config", "{}{}: averages are computed on the processor; set parallel.device = \"cpu\"",
-                          place(given, {"train.ema_decay", "parallel.device"}), given.say("train.ema_decay"));
   if (s.lora.rank > 0 && s.lora.frozen_dtype != "same")
     throw base::UserError(
         "config",
         "{}{}: matmuls of two dtypes are computed on the processor; set parallel.device = \"cpu\", or leave "
         "lora.frozen_dtype out",
         place(given, {"lora.frozen_dtype", "parallel.device"}), given.say("lora.frozen_dtype"));
-  if (s.train.optimizer != "adamw" && s.train.optimizer != "sgd")
-    throw base::UserError("config",
-                          "{}{} is computed on the processor; set parallel.device = \"cpu\", or use \"adamw\" or "
-                          "\"sgd\"",
-                          place(given, {"train.optimizer", "parallel.device"}), given.say("train.optimizer"));
 }
 
 }  // namespace

@@ -309,12 +309,6 @@ TEST(Resolve, DevicesMultiplyEqualDtypesOnly) {
                   "lora.frozen_dtype out");
 }
 
-TEST(Resolve, DevicesHaveSomeOptimizersOnly) {
-  EXPECT_EQ(error_of([] { resolved("[train]\nema_decay = 0.9\n[parallel]\ndevice = \"emulated\"\n"); }),
-            "[config] run.toml:2: train.ema_decay = 0.9: averages are computed on the processor; set parallel.device = "
-            "\"cpu\"");
-}
-
 TEST(Resolve, GradientsAreAtMostAsNarrowAsTheComputation) {
   const auto trained = [](const std::string& dtype) {
     return resolved("[train]\ndtype = \"" + dtype + "\"\ngradient_dtype = \"bf16\"\n");

@@ -57,7 +57,7 @@ constexpr OptimizerState kCodes[] = {{"m", ".m"}, {"v", ".v"}, {"m_scale", ".m_s
 
 Optimizer adamw8() {
   return {.config = {.name = "adamw8",
-                     .about = "AdamW with moments in 8-bit codes (Dettmers et al. 2022); on the CPU",
+                     .about = "AdamW with moments in 8-bit codes (Dettmers et al. 2022)",
                      .keys = {"train.betas", "train.epsilon"}},
           .operation = "adamw8",
           .states = {std::begin(kCodes), std::end(kCodes)},
@@ -72,7 +72,7 @@ constexpr OptimizerState kNarrow[] = {{"m", ".m", OptimizerPart::other, Optimize
 
 Optimizer adamw16() {
   return {.config = {.name = "adamw16",
-                     .about = "AdamW with moments in bf16, rounded stochastically; on the CPU",
+                     .about = "AdamW with moments in bf16, rounded stochastically",
                      .keys = {"train.betas", "train.epsilon"}},
           .operation = "adamw16",
           .states = {std::begin(kNarrow), std::end(kNarrow)},
@@ -96,7 +96,7 @@ Optimizer adam() {
 
 Optimizer lion() {
   return {.config = {.name = "lion",
-                     .about = "the sign of a mean of gradients (Chen et al. 2023); on the CPU",
+                     .about = "the sign of a mean of gradients (Chen et al. 2023)",
                      .keys = {"train.betas"}},
           .operation = "lion",
           .states = {kFirstMoment},
@@ -109,7 +109,7 @@ Optimizer lion() {
 
 Optimizer adadelta() {
   return {.config = {.name = "adadelta",
-                     .about = "steps in the units of earlier ones (Zeiler 2012), times the learning rate; on the CPU",
+                     .about = "steps in the units of earlier ones (Zeiler 2012), times the learning rate",
                      .keys = {"train.rho", "train.epsilon"}},
           .operation = "adadelta",
           .states = {kSecondMoment, {"d", ".d"}},
@@ -124,7 +124,7 @@ Optimizer adadelta() {
 // Weights without decay are updated without a ratio, as by the authors' code.
 Optimizer lamb() {
   return {.config = {.name = "lamb",
-                     .about = "AdamW's step of each weight scaled to its norm (You et al. 2020); on the CPU",
+                     .about = "AdamW's step of each weight scaled to its norm (You et al. 2020)",
                      .keys = {"train.betas", "train.epsilon"}},
           .operation = "adam_direction",
           .states = {kFirstMoment, kSecondMoment},
@@ -141,7 +141,7 @@ Optimizer lamb() {
 
 Optimizer lars() {
   return {.config = {.name = "lars",
-                     .about = "sgd with a rate for each weight by its norm (You, Gitman, Ginsburg 2017); on the CPU",
+                     .about = "sgd with a rate for each weight by its norm (You, Gitman, Ginsburg 2017)",
                      .keys = {"train.momentum", "train.trust_coefficient"}},
           .operation = "lars",
           .states = {kFirstMoment},
@@ -157,7 +157,7 @@ Optimizer lars() {
 Optimizer muon() {
   return {.config = {.name = "muon",
                      .about = "orthogonalized momentum of the matrices of layers (Jordan et al. 2024), AdamW for all "
-                              "other weights; on the CPU",
+                              "other weights",
                      .keys = {"train.muon_momentum", "train.muon_scale", "train.betas", "train.epsilon"}},
           .operation = "muon_momentum",
           .states = {kFirstMoment},
@@ -179,7 +179,7 @@ Attributes adafactor_attributes(const Train& train) {
 
 Optimizer adafactor() {
   return {.config = {.name = "adafactor",
-                     .about = "second moments of a matrix by its rows and columns (Shazeer, Stern 2018); on the CPU",
+                     .about = "second moments of a matrix by its rows and columns (Shazeer, Stern 2018)",
                      .keys = {"train.factor_decay", "train.factor_clip"}},
           .operation = "factored_sums",
           .states = {{"r", ".r", OptimizerPart::other, OptimizerState::Dims::rows},
