@@ -175,14 +175,16 @@ void run_library_rows(const KernelCall& call, const ConvolutionSizes& sizes, con
                       const std::array<float*, 3>& data) {
   const ConvolutionSizes first = of_rows(sizes, rows[0]);
   library_convolution(first).pack(data[1], m.packed);
+  std::array<const Convolution*, 2> of_range = {};
+  for (size_t i = 0; i < rows.size(); ++i) of_range[i] = &library_convolution(of_rows(sizes, rows[i]), first);
   const int64_t x_row = sizes.x_elements() / sizes.in[0], y_row = sizes.y_elements() / sizes.out[0];
   call.team.for_shares(sizes.samples * static_cast<int64_t>(rows.size()), 1, [&](Range mine, int thread) {
     for (int64_t i = mine.begin; i < mine.end; ++i) {
-      const ConvolutionRows& r = rows[static_cast<size_t>(i / sizes.samples)];
+      const auto range = static_cast<size_t>(i / sizes.samples);
+      const ConvolutionRows& r = rows[range];
       const int64_t sample = i % sizes.samples;
-      library_convolution(of_rows(sizes, r), first)
-          .run(data[0] + (sample * sizes.in[0] + r.x.begin) * x_row, m.packed,
-               data[2] + (sample * sizes.out[0] + r.y.begin) * y_row, m.scratch + thread * m.scratch_size);
+      of_range[range]->run(data[0] + (sample * sizes.in[0] + r.x.begin) * x_row, m.packed,
+                           data[2] + (sample * sizes.out[0] + r.y.begin) * y_row, m.scratch + thread * m.scratch_size);
     }
   });
 }
