@@ -104,7 +104,8 @@ class OrderVerifier {
       passed_.insert(here);
       return;
     }
-    const std::vector<Touch> own = touches_.of(i, list_, call);
+    std::vector<Touch>& own = touched_;
+    touches_.get(static_cast<size_t>(here.instruction), list_, call, own);
     const int queue = queues_.of[static_cast<size_t>(call.body)][static_cast<size_t>(here.instruction)];
     require_free(own, queue, here);
     if (i.kind == Kind::compute) {
@@ -133,7 +134,8 @@ class OrderVerifier {
   const Queues& queues_;
   size_t call_ = 0, next_wait_ = 0, next_input_ = 0;
   std::vector<Transfer> open_;
-  std::set<Position> passed_;  // wait instructions
+  std::set<Position> passed_;   // wait instructions
+  std::vector<Touch> touched_;  // by the instruction being visited
   StreamTouches stream_;
 };
 

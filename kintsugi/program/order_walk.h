@@ -24,17 +24,17 @@ bool conflict(const std::vector<Touch>& a, const std::vector<Touch>& b);
 
 class Touches {
  public:
-  explicit Touches(const Program& p) : p_(p), ranges_(byte_ranges(p)) {}
+  explicit Touches(const Program& p);
 
-  // The memory that an instruction of a call reads and writes, except in the file.
-  std::vector<Touch> of(const Instruction& i, const CallList& list, const Call& call) const;
+  // Sets `touches` to the memory that an instruction of a call reads and writes, except in the file.
+  void get(size_t instruction, const CallList& list, const Call& call, std::vector<Touch>& touches) const;
   Touch of(BufferId buffer, bool written, const CallList& list, const Call& call) const {
     return {in_slot(ranges_[static_cast<size_t>(buffer)], list, call.slot), written};
   }
 
  private:
-  const Program& p_;
   std::vector<ByteRange> ranges_;
+  std::vector<std::vector<std::vector<Touch>>> bodies_;  // [body][instruction], in no slot
 };
 
 // Tracks what the rank's stream has accessed in a list of calls, so that a queue waits for it only where necessary.

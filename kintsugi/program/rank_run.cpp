@@ -10,6 +10,21 @@ namespace kintsugi::program {
 
 using mesh::Factor;
 
+namespace {
+
+// An element of Mesh::group, without the others.
+int rank_at(const mesh::Mesh& mesh, int rank, std::span<const Factor> factors, int64_t place) {
+  int64_t at = rank;
+  for (size_t i = factors.size(); i-- > 0;) {
+    const auto& factor = mesh.factor(factors[i]);
+    at += (place % factor.size - mesh.coordinate(rank, factors[i])) * factor.stride;
+    place /= factor.size;
+  }
+  return static_cast<int>(at);
+}
+
+}  // namespace
+
 RankRun::RankRun(const RankPrograms& programs, std::vector<Factor> factors)
     : programs_(programs), factors_(std::move(factors)), position_(programs.of_rank.size(), -1) {
   for (const Program* p : programs_.distinct) {
@@ -52,7 +67,8 @@ RankRun::Operations RankRun::operations_of(const Program& p, int body) {
     const int group = group_of(i.group);
     if (groups_[static_cast<size_t>(group)].kept.empty()) continue;
     const Action action = !message ? Action::join : is_collective(i) ? Action::post : Action::match;
-    list.push_back({body, at, &i, signature_of(p, i), group, action});
+    const int channel = channels_.try_emplace(i.channel, static_cast<int>(channels_.size())).first->second;
+    list.push_back({body, at, &i, signature_of(p, i), group, channel, action});
   }
   return list;
 }
@@ -199,20 +215,20 @@ bool RankRun::same_operation(const Rank& a, const Rank& b) const {
 int RankRun::peer_of(const Rank& r) const {
   const Instruction& i = *operation_of(r).instruction;
   const mesh::Mesh& mesh = programs_.distinct[0]->mesh;
-  return position_[static_cast<size_t>(mesh.group(r.rank, i.group)[static_cast<size_t>(i.peer)])];
+  return position_[static_cast<size_t>(rank_at(mesh, r.rank, i.group, i.peer))];
 }
 
 std::vector<RankRun::MessageEnd>& RankRun::message_ends(const Rank& r, bool own) {
   const Instruction& i = *operation_of(r).instruction;
   const bool receives = i.collective == Collective::receive;
   const int here = position_[static_cast<size_t>(r.rank)], there = peer_of(r);
-  return message_ends_[{receives ? there : here, receives ? here : there, i.channel, receives == own}];
+  return message_ends_[{receives ? there : here, receives ? here : there, operation_of(r).channel, receives == own}];
 }
 
 bool RankRun::is_matched(const Rank& r) {
   const auto posted = posted_.find({position_[static_cast<size_t>(r.rank)], key_of(r)});
-  base::require(posted != posted_.end(), "verify", "rank {} at {} waits for what was not started", r.rank,
-                position_text(r));
+  if (posted == posted_.end())
+    throw base::InternalError("verify", "rank {} at {} waits for what was not started", r.rank, position_text(r));
   const size_t at = posted->second;
   const std::vector<MessageEnd>& other = message_ends(r, false);
   return at < other.size() && other[at] == message_ends(r, true)[at];

@@ -42,6 +42,7 @@ class RankRun {
     const Instruction* instruction = nullptr;
     int signature = 0;  // equal iff kind, value, bytes, dtype, reduction and group are
     int group = 0;      // index into groups_
+    int channel = 0;    // by name
     Action action = Action::join;
   };
   using Operations = std::vector<Operation>;
@@ -97,7 +98,7 @@ class RankRun {
   RankPrograms programs_;
   std::vector<mesh::Factor> factors_;
   std::vector<std::vector<Operations>> bodies_;  // [program][body]
-  std::map<std::string, int> signatures_;
+  std::map<std::string, int> signatures_, channels_;
   std::vector<Group> groups_;
   std::vector<int> position_;  // [rank]: index into ranks_, or -1
   std::vector<Rank> ranks_;
@@ -106,7 +107,7 @@ class RankRun {
   std::unordered_map<int64_t, Members> members_;
   std::vector<int> queue_;  // ranks that may proceed: indices into ranks_
   // By sender, receiver, channel, and whether it is the receiver's end: in enqueue order.
-  std::map<std::tuple<int, int, std::string, bool>, std::vector<MessageEnd>> message_ends_;
+  std::map<std::tuple<int, int, int, bool>, std::vector<MessageEnd>> message_ends_;
   std::map<std::tuple<int, EventKey>, size_t> posted_;  // by rank: index into message_ends_
 };
 

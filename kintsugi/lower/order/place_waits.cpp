@@ -62,7 +62,8 @@ class WaitPlacer {
       pending_.push_back({here, &started->second});
       return;
     }
-    const std::vector<Touch> own = touches_.of(i, list_, call);
+    std::vector<Touch>& own = touched_;
+    touches_.get(static_cast<size_t>(here.instruction), list_, call, own);
     const int queue = queues_.of[static_cast<size_t>(call.body)][static_cast<size_t>(here.instruction)];
     const auto later = [&](const Pending& w) {
       return (i.kind != Kind::compute && w.of->queue == queue) || !program::conflict(own, w.of->touches);
@@ -93,6 +94,7 @@ class WaitPlacer {
   const program::Queues& queues_;
   std::map<program::EventKey, Transfer> transfers_;
   std::vector<Pending> pending_;
+  std::vector<Touch> touched_;  // by the instruction being visited
   program::StreamTouches stream_;
   int64_t started_ = 0;
 };
