@@ -1,5 +1,7 @@
 // Convolutions: as one matrix product where windows are single positions, otherwise as implicit matrix products
 // (convolution_rows.h, convolution_weight.h), or element by element (convolution_thin.h).
+#include <optional>
+
 #include "kintsugi/kernels/gpu/convolution.h"
 #include "kintsugi/kernels/gpu/convolution_thin.h"
 
@@ -28,7 +30,7 @@ void launch_rows_16(const KernelCall& call, const ConvolutionRows& c, dim3 grid)
 template <bool kGradient>
 int64_t rows_of_phase(const ConvolutionSizes& s) {
   int64_t rows = s.samples;
-  for (const ConvolutionAxis& a : s.axis) rows *= kGradient ? quotient_up(a.in, a.stride) : a.out;
+  for (const ConvolutionAxis& a : s.axis) rows *= kGradient ? quotient_up(a.in, a.stride) : a.out_end - a.out_begin;
   return rows;
 }
 
@@ -70,15 +72,13 @@ bool has_one_per_group(const ConvolutionSizes& s) {
 template <bool kGradient>
 void convolve_by_elements(const KernelCall& call, const ConvolutionRows& c) {
   const ConvolutionSizes& s = c.sizes;
-  const ThinRows t = {.rows = c,
-                      .elements = call.outs[0].elements(),
-                      .positions = Divisor(kGradient ? s.inputs() : s.outputs()),
-                      .columns = Divisor(kGradient ? s.all_channels() : s.all_filters())};
-  if (has_one_per_group(s) && all_wide(c.from.data, c.w.data, c.to.data)) {
-    launch_pieces(*call.stream, t.elements / kThinRun, convolve_thin<kGradient, kThinRun>, t);
-  } else {
-    launch_pieces(*call.stream, t.elements, convolve_thin<kGradient, 1>, t);
-  }
+  int64_t elements = kGradient ? s.all_channels() : s.all_filters();
+  for (const ConvolutionAxis& a : s.axis) elements *= thin_count(a, kGradient);
+  const bool together = has_one_per_group(s) && all_wide(c.from.data, c.w.data, c.to.data);
+  const int64_t runs = together ? elements / kThinRun : elements, blocks = quotient_up(runs, kPieceThreads);
+  require_grid(call.kind, runs, s.samples, 1);
+  launch(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(s.samples)), dim3(kPieceThreads), 0,
+         together ? convolve_thin<kGradient, kThinRun> : convolve_thin<kGradient, 1>, c, static_cast<unsigned>(runs));
 }
 
 Gemm product_of(const KernelCall& call, const View& a, const View& b) {
@@ -104,16 +104,30 @@ void convolve(const KernelCall& call) {
   const tensor::Shape &x = (kGradient ? to : from).shape(), &y = (kGradient ? from : to).shape();
   const ConvolutionSizes s = convolution_sizes(call.kind, x, y, call.attributes, &call);
   if (to.elements() == 0) return;
-  if (s.is_product() && fits_product(from.type, w.type, to.type) && from.elements() > 0) {
+  if (s.is_product() && fits_product(from.type, w.type, to.type) && from.elements() > 0 &&
+      !call.attributes.has("part")) {
     Gemm g = product_of(call, from, w);
     g.m = rows(to.shape()), g.n = width(to.shape()), g.k = width(from.shape());
     g.b.transposed = kGradient;
     gemm(g, *call.stream);
     return;
   }
-  const ConvolutionRows c = {
+  ConvolutionRows c = {
       .sizes = s, .from = any_data(call.kind, from), .w = any_data(call.kind, w), .to = any_data(call.kind, to)};
-  s.is_thin() ? convolve_by_elements<kGradient>(call, c) : convolve_by_tiles<kGradient>(call, c);
+  const auto compute = [&] {
+    s.is_thin() ? convolve_by_elements<kGradient>(call, c) : convolve_by_tiles<kGradient>(call, c);
+  };
+  const std::optional<tensor::OutputPart> part = tensor::output_part(call.attributes);
+  if (!part) return compute();
+  const std::vector<tensor::DimWindow> windows = tensor::windows_of(call.attributes);
+  const auto found = std::ranges::find(windows, part->dim, &tensor::DimWindow::dim);
+  base::require(!kGradient && found != windows.end(), "kernel", "{} of a part of {} on a device", call.kind, part->dim);
+  ConvolutionAxis& axis =
+      c.sizes.axis[kConvolutionAxes - windows.size() + static_cast<size_t>(found - windows.begin())];
+  for (const auto& [begin, end] : part->ranges(axis.out)) {
+    axis.out_begin = static_cast<int>(begin), axis.out_end = static_cast<int>(end);
+    if (begin < end) compute();
+  }
 }
 
 template <bool kGradient>

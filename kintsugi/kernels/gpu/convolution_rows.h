@@ -34,15 +34,15 @@ struct RowsAxis {
 // same for all positions that are a stride apart: a phase.
 __device__ inline RowsAxis rows_axis(const ConvolutionAxis& a, bool gradient, int phase) {
   if (!gradient)
-    return {.rows = a.out,
-            .first = -a.low,
+    return {.rows = a.out_end - a.out_begin,
+            .first = a.out_begin * a.stride - a.low,
             .step = a.stride,
             .tap_step = a.dilation,
             .taps = a.kernel,
             .begin = a.begin,
             .end = a.end,
             .from = a.in,
-            .to_first = 0,
+            .to_first = a.out_begin,
             .to_step = 1,
             .to = a.out,
             .to_begin = 0,

@@ -12,7 +12,8 @@ constexpr int kConvolutionAxes = 3;
 
 struct ConvolutionAxis {
   int in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, low = 0;
-  int begin = 0, end = 1;  // present positions of x; the others are zero
+  int begin = 0, end = 1;          // present positions of x; the others are zero
+  int out_begin = 0, out_end = 1;  // positions of y that are computed
 };
 
 struct ConvolutionSizes {
@@ -65,7 +66,7 @@ inline ConvolutionSizes convolution_sizes(std::string_view kind, const tensor::S
          .low = narrow(w.low)};
     narrow((w.outputs(a.in) + a.out) * w.stride + w.extent() + w.low);
     inputs *= a.in, outputs *= a.out, rows *= a.kernel;
-    a.end = a.in;
+    a.end = a.in, a.out_end = a.out;
     if (index == nullptr) continue;
     // Present positions are consecutive: absent ones are padding before and after the whole value.
     int64_t place = 0;

@@ -148,6 +148,26 @@ TEST(OnDevice, ConvolutionOfBlocksWithHalos) {
   }
 }
 
+// Two calls share the output; each leaves the positions of the other as they are.
+TEST(OnDevice, ConvolutionOfParts) {
+  const Window same = {.kernel = 3, .low = 1, .high = 1}, strided = {.kernel = 2, .stride = 2};
+  for (const Case& c : {Case{.dims = {{9, same}, {12, strided}}, .channels = 8, .filters = 8},
+                        Case{.dims = {{9, same}, {12, strided}}, .channels = 8, .filters = 8, .groups = 8},
+                        Case{.dims = {{9, same}, {6, {}}, {6, {}}}}, Case{.dims = {{9, {}}, {6, {}}}}})
+    for (const tensor::OutputPart& part : {tensor::OutputPart{.dim = name_of_dim(c, 0), .begin = 2, .end = 8},
+                                           tensor::OutputPart{.dim = name_of_dim(c, 1), .begin = 0, .end = 5}})
+      for (const bool outer : {false, true})
+        for (const DType dtype : {DType::f32, DType::f16}) {
+          Shapes s = shapes_of(c);
+          tensor::OutputPart own = part;
+          own.outer = outer;
+          tensor::set_output_part(s.attributes, own);
+          Tensor x = random_tensor(s.x, dtype, 1), w = random_tensor(s.w, dtype, 2);
+          compare_on_device({.kind = "convolution", .attributes = s.attributes}, {&x, &w},
+                            {random_tensor(s.y, dtype, 3)}, kTolerance);
+        }
+}
+
 TEST(OnDevice, ConvolutionOfNothing) {
   const Window same = {.kernel = 3, .low = 1, .high = 1};
   check({.dims = {{4, same}, {5, same}}, .batch = 0});

@@ -16,26 +16,27 @@ __device__ __forceinline__ void add_products(float (&sums)[N], const AnyData& a,
   for (int i = 0; i < N; ++i) sums[i] += x[i] * y[i];
 }
 
-struct ThinRows {
-  ConvolutionRows rows;
-  int64_t elements = 0;
-  Divisor positions, columns;  // of `to`, per sample
-};
+// Positions of `to` that are computed, along a dim.
+__device__ __forceinline__ int thin_count(const ConvolutionAxis& a, bool gradient) {
+  return gradient ? a.in : a.out_end - a.out_begin;
+}
 
+// Grid: elements of a sample of `to`, samples.
 template <bool kGradient, int N>
-__global__ void __launch_bounds__(kPieceThreads) convolve_thin(ThinRows t) {
-  const ConvolutionRows& c = t.rows;
+__global__ void __launch_bounds__(kPieceThreads) convolve_thin(ConvolutionRows c, unsigned runs) {
   const ConvolutionSizes& s = c.sizes;
   const auto size = [&](int d, bool of_to) { return kGradient == of_to ? s.axis[d].in : s.axis[d].out; };
-  for (int64_t element = first_piece() * N; element < t.elements; element += all_threads() * N) {
-    const int64_t row = t.columns.quotient(element), sample = t.positions.quotient(row);
-    const int column = static_cast<int>(element - row * t.columns.by);
-    int left = static_cast<int>(row - sample * t.positions.by), to[kConvolutionAxes];
+  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x,
+                 width = (kGradient ? s.all_channels() : s.all_filters()) / N;
+  const int64_t sample = blockIdx.y;
+  for (unsigned run = first; run < runs; run += gridDim.x * blockDim.x) {
+    int left = static_cast<int>(run / width), to[kConvolutionAxes];
+    const int column = static_cast<int>(run - left * width) * N;
     bool present = true;
     GPU_UNROLL
     for (int d = kConvolutionAxes; d-- > 0;) {
-      const int above = left / size(d, true);
-      to[d] = left - above * size(d, true);
+      const int count = thin_count(s.axis[d], kGradient), above = left / count;
+      to[d] = left - above * count + (kGradient ? 0 : s.axis[d].out_begin);
       left = above;
       if (kGradient) present &= to[d] >= s.axis[d].begin && to[d] < s.axis[d].end;
     }
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(kPieceThreads) convolve_thin(ThinRows t) {
         }
       }
     }
-    c.to.put(element, sums, false);
+    const int64_t position = ((sample * size(0, true) + to[0]) * size(1, true) + to[1]) * size(2, true) + to[2];
+    c.to.put(position * (kGradient ? s.all_channels() : s.all_filters()) + column, sums, false);
   }
 }
 

@@ -16,7 +16,7 @@ constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
 constexpr kernels::Ability kAttentionAbilities[] = {{Capability::follow, kOfToken}};
 constexpr kernels::Ability kBatchNormAbilities[] = {{Capability::epilogue, kRelu}, {Capability::add}};
-constexpr kernels::Ability kHaloPlaceAbilities[] = {{Capability::parts}};
+constexpr kernels::Ability kParts[] = {{Capability::parts}};
 constexpr kernels::Ability kColumns[] = {{Capability::columns}};
 constexpr kernels::Ability kContractAbilities[] = {{Capability::epilogue, kernels::kActivations},
                                                    {Capability::add},
@@ -72,7 +72,7 @@ constexpr kernels::DeviceRow kRows[] = {
      .abilities = kContractAbilities,
      .thin_rows = kThinRows,
      .together = contract_together},
-    {"convolution", convolution, convolution_workspace, true},
+    {"convolution", convolution, convolution_workspace, true, kParts},
     {"convolution_grad_input", convolution_grad_input, convolution_grad_input_workspace, true},
     {"convolution_grad_weight", convolution_grad_weight, convolution_grad_weight_workspace, true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
@@ -97,7 +97,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"group_statistics", group_statistics, group_statistics_workspace},
     {"halo_add", halo_add},
     {"halo_pack", halo_pack},
-    {.kind = "halo_place", .run = halo_place, .abilities = kHaloPlaceAbilities},
+    {.kind = "halo_place", .run = halo_place, .abilities = kParts},
     {"head", head, head_workspace, true},
     {"head_grad", head_grad, head_grad_workspace, true},
     {"head_with_grad", head_with_grad, head_with_grad_workspace, true},
