@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/models/models.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {
@@ -45,8 +46,26 @@ inline const std::vector<DeviceLayout>& device_layouts() {
       {"gpt", "fp32", "data=2 tensor=2 context=2 method=ring"},
       {"gpt", "fp32", "data=2 reproducible=4"},
       {"llama", "fp32", "data=2 zero=3 reproducible=2"},
+      {"lenet", "fp32", "space=2"},
+      {"lenet", "fp32", "space=2 data=2 zero=1"},
+      {"lenet", "fp32", "space=3 space_dims=width"},
+      {"lenet", "fp32", "pipe=2 schedule=1f1b"},
+      {"lenet", "bf16", "tensor=2 data=2 zero=3"},
   };
   return list;
+}
+
+// Small images of the sizes that a family can read.
+inline void set_image(config::Model& m) {
+  if (const int64_t fixed = models::family(m.family).config.layers; fixed > 0) m.layers = fixed;
+  m.image_channels = 3;
+  m.image_height = m.image_width = 32;
+  if (m.family == "lenet") m.image_height = 24, m.image_width = 20;
+  if (m.family.starts_with("resnet")) m.image_height = 16, m.image_width = 8;
+  if (m.family == "alexnet") m.image_height = m.image_width = 64;
+  if (m.family == "unet") m.image_height = m.image_width = 16, m.embed = 2;
+  if (m.family == "cosmoflow") m.image_depth = 32, m.image_dtype = "fp32";
+  if (m.family == "vit") m.image_height = 12, m.image_width = 8, m.patch = 4, m.drop_path = 0.2;
 }
 
 inline config::Settings settings_of(const DeviceLayout& l) {
@@ -57,6 +76,7 @@ inline config::Settings settings_of(const DeviceLayout& l) {
   s.parallel.device = "cpu";
   set_layout(s, "device=emulated " + l.layout);
   s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
+  if (models::reads_images(s.model)) set_image(s.model);
   s.train.micro_batch /= s.parallel.data;
   return s;
 }

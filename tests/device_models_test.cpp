@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/config/resolve_experts.h"
+#include "kintsugi/kernels/gpu/device_kernels.h"
+#include "kintsugi/models/sample_outputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
+#include "tests/device_layouts.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests::device_models_test {
@@ -64,6 +69,62 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"gpt", "bf16", "sequence=32 pipe=2 schedule=zero_bubble"},
         Case{"bert", "fp32", "sequence=32 data=2 zero=3"},
         Case{"gpt", "fp16", "sequence=32 tensor=2 sequence_parallel"}));
+
+// Networks of images, with windows whose blocks need positions of other ranks.
+class ImagesOnADevice : public testing::TestWithParam<DeviceLayout> {};
+
+TEST_P(ImagesOnADevice, AreAsOnTheProcessor) {
+  config::Settings s = settings_of(GetParam());
+  s.train.global_batch = 4;
+  s.train.micro_batch = 2 / s.parallel.data;
+  s.train.label_smoothing = 0.1;
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  const train::Comparison c = train::compare(
+      {.settings = s, .data = samples, .steps = 3, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+  EXPECT_EQ(c.first(), nullptr) << train::print(c);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ImagesOnADevice,
+    testing::Values(DeviceLayout{"lenet", "fp32", ""}, DeviceLayout{"lenet", "bf16", ""},
+                    DeviceLayout{"lenet", "fp16", "recompute=full"}, DeviceLayout{"lenet", "fp32", "space=2"},
+                    DeviceLayout{"lenet", "fp32", "space=3 space_dims=width"},
+                    DeviceLayout{"lenet", "fp32", "space=4 tiles"},
+                    DeviceLayout{"lenet", "fp32", "space=2 data=2 zero=1"},
+                    DeviceLayout{"lenet", "bf16", "space=2 data=2 zero=3"},
+                    DeviceLayout{"lenet", "fp32", "space=2 tensor=2"}, DeviceLayout{"lenet", "fp32", "data=2 zero=2"},
+                    DeviceLayout{"lenet", "fp32", "pipe=2 schedule=1f1b"},
+                    DeviceLayout{"lenet", "fp32", "space=2 pipe=2"}, DeviceLayout{"unet", "fp32", ""},
+                    DeviceLayout{"unet", "fp32", "space=2"}, DeviceLayout{"unet", "bf16", "pipe=2 schedule=gpipe"},
+                    DeviceLayout{"vit", "fp32", ""}, DeviceLayout{"vit", "bf16", "data=2 tensor=2"},
+                    DeviceLayout{"resnet18", "fp32", ""}, DeviceLayout{"resnet18", "fp32", "space=2 data=2"}));
+
+// Operations of training, evaluation and outputs for which a device has no kernel.
+TEST(OnADevice, HasAKernelForEveryOperationOfAFamily) {
+  const auto device = kernels::planned_device_kernels();
+  for (const models::Family& family : models::families()) {
+    config::Settings s = settings_of({std::string(family.config.name), "fp32", "device=cpu"});
+    if (config::needs_processor(s.model)) continue;
+    std::set<std::string> lacking;
+    const auto look = [&](const std::vector<program::Program>& programs) {
+      for (const program::Program& p : programs)
+        for (const program::Body& body : p.bodies)
+          for (const program::Instruction& i : body.instructions)
+            if (i.kind == program::Kind::compute && !device->has(i.kernel)) lacking.insert(i.kernel);
+    };
+    const auto kernels = compile::kernels_of(s);
+    for (const char* optimizer : {"adamw", "sgd"}) {
+      s.train.optimizer = optimizer;
+      look(compile::compile({.settings = s, .kernels = *kernels}));
+    }
+    if (models::reads_images(s.model)) {
+      const models::Graphs outputs = models::build_outputs(s, s.train.micro_batch, s.train.sequence);
+      look(compile::compile({.settings = s, .kernels = *kernels, .graphs = &outputs}));
+    }
+    EXPECT_EQ(lacking, std::set<std::string>()) << family.config.name;
+  }
+}
 
 // How often the gradients of query, key and value are computed as one buffer: in each layer with more positions than
 // this costs, except with rotary positions or if ranks exchange gradients of keys. One matmul then computes the
