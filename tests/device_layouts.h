@@ -48,7 +48,7 @@ inline const std::vector<DeviceLayout>& device_layouts() {
       {"llama", "fp32", "data=2 zero=3 reproducible=2"},
       {"lenet", "fp32", "space=2"},
       {"lenet", "fp32", "space=2 data=2 zero=1"},
-      {"lenet", "fp32", "space=3 space_dims=width"},
+      {"lenet", "fp32", "space=3"},
       {"lenet", "fp32", "pipe=2 schedule=1f1b"},
       {"lenet", "bf16", "tensor=2 data=2 zero=3"},
   };
@@ -63,7 +63,7 @@ inline void set_image(config::Model& m) {
   if (m.family == "lenet") m.image_height = 24, m.image_width = 20;
   if (m.family.starts_with("resnet")) m.image_height = 16, m.image_width = 8;
   if (m.family == "alexnet") m.image_height = m.image_width = 64;
-  if (m.family == "unet") m.image_height = m.image_width = 16, m.embed = 2;
+  if (m.family == "unet") m.image_height = 48, m.image_width = 16, m.embed = 2;
   if (m.family == "cosmoflow") m.image_depth = 32, m.image_dtype = "fp32";
   if (m.family == "vit") m.image_height = 12, m.image_width = 8, m.patch = 4, m.drop_path = 0.2;
 }

@@ -18,6 +18,7 @@
 #include "kintsugi/search/search.h"
 #include "kintsugi/simulate/cluster.h"
 #include "tests/csv_columns.h"
+#include "tests/device_layouts.h"
 #include "tests/layouts.h"
 #include "tests/paths.h"
 #include "tests/process.h"
@@ -42,6 +43,7 @@ config::Settings settings_of(const Case& c) {
   s.train.micro_batch = 4;
   set_layout(s, "device=emulated " + c.layout);
   s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
+  if (models::reads_images(s.model)) set_image(s.model);
   s.train.micro_batch /= s.parallel.data;
   return s;
 }
@@ -89,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama", "fp32", "context=2 method=ring"}, Case{"gpt", "fp32", "pipe=2 schedule=1f1b"},
                     Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"},
                     Case{"gpt", "fp32", "data=2 reproducible=4"},
-                    Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}));
+                    Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}, Case{"lenet", "bf16", "recompute=full"},
+                    Case{"lenet", "fp32", "space=2 data=2 zero=1"}, Case{"unet", "fp32", "space=2"}));
 
 // The run whose GPUs a cluster file describes, in one of the layouts that a search tries.
 struct OnCards {

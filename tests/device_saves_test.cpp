@@ -27,8 +27,7 @@ using device::emulate::allocated;
 const checkpoint::Contents kContents = {.state = "{\"seed\":3}", .config = "", .tokenizer = ""};
 
 struct Ranks {
-  explicit Ranks(const std::string& layout)
-      : s(settings_of({"gpt", "bf16", layout})), run(std::make_unique<train::LayoutRun>(s)) {}
+  explicit Ranks(const DeviceLayout& layout) : s(settings_of(layout)), run(std::make_unique<train::LayoutRun>(s)) {}
   void step(int64_t number) {
     run->step(number, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, number, m, batch); });
   }
@@ -44,7 +43,7 @@ struct Ranks {
   std::unique_ptr<train::LayoutRun> run;
 };
 
-class DeviceSaves : public testing::TestWithParam<std::string> {};
+class DeviceSaves : public testing::TestWithParam<DeviceLayout> {};
 
 TEST_P(DeviceSaves, AreOfTheirInstantWhileStepsGoOn) {
   const checkpoint::ScratchFolder folder;
@@ -86,13 +85,18 @@ TEST_P(DeviceSaves, AreOfTheirInstantWhileStepsGoOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DeviceSaves,
-                         testing::Values("", "data=2 zero=1", "data=2 zero=3", "tensor=2 sequence_parallel",
-                                         "pipe=2 schedule=1f1b", "offload=optimizer"));
+                         testing::Values(DeviceLayout{"gpt", "bf16", ""}, DeviceLayout{"gpt", "bf16", "data=2 zero=1"},
+                                         DeviceLayout{"gpt", "bf16", "data=2 zero=3"},
+                                         DeviceLayout{"gpt", "bf16", "tensor=2 sequence_parallel"},
+                                         DeviceLayout{"gpt", "bf16", "pipe=2 schedule=1f1b"},
+                                         DeviceLayout{"gpt", "bf16", "offload=optimizer"},
+                                         DeviceLayout{"lenet", "bf16", "data=2 zero=3"},
+                                         DeviceLayout{"unet", "fp32", "space=2"}));
 
 // As if rank 1 had not finished: what rank 0 has written is not a checkpoint, and is removed.
 TEST(DeviceSavesAfterErrors, AreNoCheckpointWithoutThePartOfEachRank) {
   const checkpoint::ScratchFolder folder;
-  Ranks ranks("data=2 zero=1");
+  Ranks ranks({"gpt", "bf16", "data=2 zero=1"});
   BackgroundSave first(ranks.run->executor(0));
   auto second = std::make_unique<BackgroundSave>(ranks.run->executor(1));
   ranks.on_ranks([&](int rank, comm::Communicator& all) {

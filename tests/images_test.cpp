@@ -106,6 +106,45 @@ TEST_F(ImageRuns, RanksThatShareImagesGiveTheLossOfOne) {
   }
 }
 
+// Bytes of images are staged, cropped, mixed and normalized; runs change between the processor and a device.
+TEST_F(ImageRuns, OnADeviceTheyTrainAndClassifyAsOnTheProcessor) {
+  base::write_file_atomically(files_.file("few.bin"), bright_squares(20, 2));
+  const auto in = [&](const std::string& run, const std::string& device) {
+    return std::vector<std::string>{folder(run),
+                                    "parallel.device=" + device,
+                                    "data.validation=" + files_.file("few.bin").string(),
+                                    "data.crop_padding=2",
+                                    "data.flip=true",
+                                    "train.steps=4",
+                                    "train.global_batch=8",
+                                    "train.mixup=0.2",
+                                    "train.label_smoothing=0.1",
+                                    "train.evaluate_every=2",
+                                    "checkpoint.every=2"};
+  };
+  run_here(toml(), in("cpu", "cpu"));
+  run_here(toml(), in("device", "emulated"));
+  run_here(toml(), in("both", "emulated"), false, 2);
+  run_here(toml(), in("both", "cpu"), true);
+  for (const std::string run : {"device", "both"})
+    for (const int64_t step : {1, 2, 4}) {
+      const train::Metrics got = metrics(run, step), want = metrics("cpu", step);
+      EXPECT_NEAR(got.loss, want.loss, 1e-5 * want.loss) << run << " " << step;
+      if (step == 1) continue;
+      EXPECT_NEAR(*got.validation_loss, *want.validation_loss, 1e-5 * *want.validation_loss) << run << " " << step;
+      EXPECT_EQ(*got.top1, *want.top1) << run << " " << step;
+      EXPECT_EQ(*got.top5, *want.top5) << run << " " << step;
+    }
+  const auto classified = [&](const std::string& device) {
+    const Ended e = run_kintsugi(files_.folder(""), "classify " + files_.folder("cpu").string() + " " +
+                                                        files_.file("few.bin").string() +
+                                                        " --show 0 --confusion --set parallel.device=" + device);
+    EXPECT_EQ(e.code, 0) << e.err;
+    return e.out;
+  };
+  EXPECT_EQ(classified("emulated"), classified("cpu"));
+}
+
 TEST_F(ImageRuns, ImagesThatDoNotFitAreSaid) {
   const auto error_of = [&](const std::vector<std::string>& sets) -> std::string {
     try {
