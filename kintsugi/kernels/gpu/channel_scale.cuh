@@ -54,8 +54,11 @@ struct KeptSamples {
   __device__ __forceinline__ Of<N> of(int64_t sample, int64_t) const {
     const int64_t at = index[sample];
     if (at < 0) return {0};
-    const uint32_t word =
-        kernels::random_word(key, static_cast<uint64_t>(later->step), static_cast<uint64_t>(first + at));
+    const int64_t position = first + at;
+    const auto words =
+        kernels::random_block(key, static_cast<uint64_t>(later->step), static_cast<uint64_t>(position) >> 2);
+    const uint32_t low = (position & 1) != 0 ? words[1] : words[0], high = (position & 1) != 0 ? words[3] : words[2];
+    const uint32_t word = (position & 2) != 0 ? high : low;
     return {word >= threshold ? factor : 0};
   }
 };

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kPieceThreads) pool_largest(MaxPool p, const T
 }
 
 template <typename T, int N>
-__global__ void __launch_bounds__(kPieceThreads) spread_to_largest(MaxPool p, const T* x, const T* dy, T* dx) {
+__global__ void __launch_bounds__(kPieceThreads, 2) spread_to_largest(MaxPool p, const T* x, const T* dy, T* dx) {
   for (int64_t piece = first_piece(); piece < p.pieces.count; piece += all_threads()) {
     const ImagePieces::At at = p.pieces.at(piece, N);
     const T* const of_sample = x + at.sample * p.inputs * p.channels + at.channel;

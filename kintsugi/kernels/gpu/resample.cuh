@@ -111,7 +111,7 @@ struct Resampling {
 };
 
 template <typename T, int N>
-__global__ void __launch_bounds__(kPieceThreads) resample(Resampling r, const T* x, T* y) {
+__global__ void __launch_bounds__(kPieceThreads, 2) resample(Resampling r, const T* x, T* y) {
   for (int64_t piece = first_piece(); piece < r.pieces.count; piece += all_threads()) {
     const ImagePieces::At at = r.pieces.at(piece, N);
     const T* const from = x + at.sample * r.inputs * r.channels + at.channel;
