@@ -98,10 +98,10 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  // Kernels of experts, latent attention, sinks, images, preferences and rewards, and of matmuls of two dtypes, are the
+  // Kernels of experts, latent attention, sinks, preferences and rewards, and of matmuls of two dtypes, are the
   // processor's alone.
   const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model) &&
-                     s.model.image_channels == 0 && (s.lora.rank == 0 || s.lora.frozen_dtype == "same") &&
+                     (s.lora.rank == 0 || s.lora.frozen_dtype == "same") &&
                      config::method(s.train) == config::Method::likelihood;
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;
