@@ -15,9 +15,6 @@ const std::vector<std::string_view> kRefused = {
     "clamped_gated",
     "clamped_gated_grad",
     "combine",
-    "convolution",
-    "convolution_grad_input",
-    "convolution_grad_weight",
     "dispatch",
     "expert_balance",
     "expert_bias",
@@ -30,7 +27,6 @@ const std::vector<std::string_view> kRefused = {
     "route_grad",
     "router_z_loss",
     "router_z_loss_grad",
-    "transposed_convolution",
     "weigh",
 };
 
