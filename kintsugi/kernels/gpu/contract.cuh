@@ -3,6 +3,7 @@
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/contract_layout.h"
 #include "kintsugi/kernels/gpu/norm_within.h"
+#include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -210,6 +211,57 @@ Gemm gemm_of(const KernelCall& call, const ContractProduct& product) {
   return g;
 }
 
+// --- An operand b of another type than a: int8 codes with a scale per column, or a narrower floating type
+
+bool is_converted(const tensor::Type& a, const tensor::Type& b) {
+  return a.dtype != b.dtype && is_stored(a.dtype) &&
+         (b.dtype == DType::i8 || (is_stored(b.dtype) && (a.dtype == DType::f32 || b.dtype != DType::f32)));
+}
+int64_t converted_bytes(const tensor::Type& a, const tensor::Type& b) {
+  return is_converted(a, b) ? (b.shape.elements() * tensor::size_of(a.dtype) + 255) / 256 * 256 : 0;
+}
+
+// y = x, times the scale of the column if there are scales; N elements at a time.
+template <typename T, int N>
+__global__ void __launch_bounds__(kPieceThreads)
+    convert_operand(const void* x, DType dtype, const float* scale, Divisor columns, T* y, int64_t count) {
+  for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
+    float some[N];
+    if (dtype == DType::i8) {
+      const auto codes = *reinterpret_cast<const Vec<int8_t, N>*>(static_cast<const int8_t*>(x) + at);
+      const int64_t column = at - columns.quotient(at) * columns.by;
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) some[i] = static_cast<float>(codes[i]) * scale[column + i];
+    } else {
+      AnyData{const_cast<void*>(x), dtype}.load(some, at);
+    }
+    put_run(y + at, some, false);
+  }
+}
+
+// The call with b converted, at the beginning of the workspace; its operands are in `ins`.
+KernelCall with_converted(const KernelCall& call, std::vector<View>& ins) {
+  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB];
+  const View scale = call.ins.size() > ContractIn::kScale ? call.ins[ContractIn::kScale] : View();
+  base::require((b.dtype() == DType::i8) == (scale.data != nullptr), "contract", "{} {} scales", name_of(b.dtype()),
+                scale.data == nullptr ? "without" : "with");
+  const int64_t bytes = converted_bytes(a.type, b.type), count = b.elements();
+  KernelCall made = call;
+  ins.assign(call.ins.begin(), call.ins.end());
+  ins[ContractIn::kB] = {call.workspace.data(), {b.shape(), a.dtype()}};
+  if (ins.size() > ContractIn::kScale) ins[ContractIn::kScale] = View();
+  made.ins = ins, made.workspace = call.workspace.subspan(static_cast<size_t>(bytes));
+  const int64_t columns = std::max<int64_t>(scale.data == nullptr ? 1 : scale.elements(), 1);
+  KINTSUGI_GPU::dispatch("contract", a.dtype(), [&]<typename T>(T) {
+    T* const to = reinterpret_cast<T*>(call.workspace.data());
+    const bool wide = count % 8 == 0 && (scale.data == nullptr || columns % 8 == 0) && all_wide(b.data, to);
+    const auto kernel = wide ? convert_operand<T, 8> : convert_operand<T, 1>;
+    launch_pieces(*call.stream, wide ? count / 8 : count, kernel, b.data, b.dtype(), data<float>(scale),
+                  Divisor(columns), to, count);
+  });
+  return made;
+}
+
 View added_of(const KernelCall& call) {
   return call.ins.size() > ContractIn::kAdded ? call.ins[ContractIn::kAdded] : View();
 }
@@ -255,12 +307,18 @@ std::optional<ContractProduct> contract_product(const ContractLists& lists) {
 
 int64_t contract_workspace(const KernelShapes& shapes) {
   const tensor::Type &a = *shapes.ins[ContractIn::kA], &b = *shapes.ins[ContractIn::kB], &y = *shapes.outs[0];
-  const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, b.dtype, y.dtype).has_value();
-  return fits ? gemm_workspace(y.shape.elements()) : 0;
+  const int64_t converted = converted_bytes(a, b);
+  const DType of_b = converted > 0 ? a.dtype : b.dtype;
+  const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, of_b, y.dtype).has_value();
+  return converted + (fits ? gemm_workspace(y.shape.elements()) : 0);
 }
 
 void contract(const KernelCall& call) {
   const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0];
+  if (is_converted(a.type, b.type)) {
+    std::vector<View> ins;
+    return contract(with_converted(call, ins));
+  }
   const ContractLists lists = lists_of(call);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
   const View added = added_of(call);

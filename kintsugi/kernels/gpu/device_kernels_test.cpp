@@ -8,26 +8,6 @@ namespace {
 
 // Kinds of operations that the reference has and devices refuse, by name.
 const std::vector<std::string_view> kRefused = {
-    "assign_slots",
-    "balance_bias",
-    "balance_loss",
-    "balance_loss_grad",
-    "clamped_gated",
-    "clamped_gated_grad",
-    "combine",
-    "dispatch",
-    "expert_balance",
-    "expert_bias",
-    "expert_bias_grad",
-    "expert_load",
-    "grouped",
-    "join_head_dims",
-    "join_head_dims_grad",
-    "route",
-    "route_grad",
-    "router_z_loss",
-    "router_z_loss_grad",
-    "weigh",
 };
 
 TEST(OnDevice, HasEveryKindOrRefusesIt) {

@@ -342,6 +342,7 @@ void broadcast(const KernelCall& call) {
 }
 
 void gated(const KernelCall& call) {
+  if (call.ins[kernels::GatedIn::kCounts].data != nullptr) return gated_slots(call);
   with_gate(call, [&]<typename F>(F) {
     dispatch("gated", call.ins[0].dtype(), [&]<typename T>(T) {
       const T *gate = data<T>(call.ins[0]), *up = data<T>(call.ins[1]);
@@ -362,6 +363,7 @@ void gated(const KernelCall& call) {
 
 void gated_grad(const KernelCall& call) {
   using In = kernels::GatedGradIn;
+  if (call.ins[In::kCounts].data != nullptr) return gated_slots_grad(call);
   with_gate(call, [&]<typename F>(F) {
     dispatch("gated_grad", call.ins[In::kGate].dtype(), [&]<typename T>(T) {
       const GateGrad<T> p = {data<T>(call.ins[In::kGate]), data<T>(call.ins[In::kUp]), data<T>(call.ins[In::kDy]),
