@@ -98,11 +98,8 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  // Kernels of experts, latent attention, sinks, preferences and rewards, and of matmuls of two dtypes, are the
-  // processor's alone.
-  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model) &&
-                     (s.lora.rank == 0 || s.lora.frozen_dtype == "same") &&
-                     config::method(s.train) == config::Method::likelihood;
+  // Kernels of experts, latent attention and sinks are the processor's alone.
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model);
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;
 }
@@ -134,11 +131,6 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
   const std::string_view device = name_of(device_of(s));
   if (tensor::dtype_from(s.train.dtype) == tensor::DType::f64)
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16, and not in fp64", device);
-  if (s.lora.rank > 0 && s.lora.frozen_dtype == "int8")
-    throw base::UserError("config",
-                          "parallel.device = \"{}\" does not multiply the int8 codes of lora.frozen_dtype; set "
-                          "parallel.device = \"cpu\"",
-                          device);
   if (const std::string why = products_not_kept(s); !why.empty() && kernels::AlgorithmFile::is_given())
     throw base::UserError("device", "KINTSUGI_PRODUCTS: {}", why);
   const int local = s.parallel.transport == "threads" ? 0 : launch::this_process().local_rank;

@@ -339,21 +339,13 @@ void check_samples(const Given& given) {
                           place(given, {"train.prompts"}), s.train.prompts.size(), kMostPrompts);
 }
 
-// Moving averages stay in memory, and devices multiply operands of one dtype.
+// Moving averages stay in memory.
 void check_optimizer(const Given& given) {
   const Settings& s = given.settings;
   if (s.train.ema_decay > 0 && offloaded(s.parallel).optimizer)
     throw base::UserError("config", "{}{}: validation reads averages, which {} would store in a file; leave one out",
                           place(given, {"train.ema_decay", "parallel.offload"}), given.say("train.ema_decay"),
                           given.say("parallel.offload"));
-  const Device on = device(s.parallel);
-  if (on != Device::cuda && on != Device::emulated) return;
-  if (s.lora.rank > 0 && s.lora.frozen_dtype != "same")
-    throw base::UserError(
-        "config",
-        "{}{}: matmuls of two dtypes are computed on the processor; set parallel.device = \"cpu\", or leave "
-        "lora.frozen_dtype out",
-        place(given, {"lora.frozen_dtype", "parallel.device"}), given.say("lora.frozen_dtype"));
 }
 
 }  // namespace

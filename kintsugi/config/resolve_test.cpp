@@ -299,16 +299,6 @@ TEST(Resolve, AveragesStayInMemory) {
             "would store in a file; leave one out");
 }
 
-TEST(Resolve, DevicesMultiplyEqualDtypesOnly) {
-  for (const std::string dtype : {"bf16", "int8"})
-    EXPECT_EQ(error_of([&] {
-                resolved("[lora]\nrank = 2\nfrozen_dtype = \"" + dtype + "\"\n[parallel]\ndevice = \"emulated\"\n");
-              }),
-              "[config] run.toml:3: lora.frozen_dtype = \"" + dtype +
-                  "\": matmuls of two dtypes are computed on the processor; set parallel.device = \"cpu\", or leave "
-                  "lora.frozen_dtype out");
-}
-
 TEST(Resolve, GradientsAreAtMostAsNarrowAsTheComputation) {
   const auto trained = [](const std::string& dtype) {
     return resolved("[train]\ndtype = \"" + dtype + "\"\ngradient_dtype = \"bf16\"\n");

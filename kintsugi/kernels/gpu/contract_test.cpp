@@ -363,6 +363,43 @@ TEST(OnDevice, ContractOfSeveralTypes) {
   compare_on_device({.kind = "contract"}, {&a, &c}, {Tensor(y, DType::bf16)});
 }
 
+// Frozen matrices: codes and scales, or 16 bits where the rest is in fp32; with what a fused matmul has, and one row.
+TEST(OnDevice, ContractOfFrozenMatrices) {
+  struct Frozen {
+    Shape a, b, y, scale;
+  };
+  for (const Frozen& c :
+       {Frozen{{{"batch", 3}, {"embed", 16}}, {{"embed", 16}, {"ffn", 24}}, {{"batch", 3}, {"ffn", 24}}, {{"ffn", 24}}},
+        {{{"batch", 5}, {"ffn", 24}}, {{"embed", 16}, {"ffn", 24}}, {{"batch", 5}, {"embed", 16}}, {{"ffn", 24}}},
+        {{{"seq", 1}, {"embed", 19}},
+         {{"embed", 19}, {"heads", 3}, {"head_dim", 5}},
+         {{"seq", 1}, {"heads", 3}, {"head_dim", 5}},
+         {{"heads", 3}, {"head_dim", 5}}},
+        {{{"batch", 9}, {"heads", 3}, {"head_dim", 5}},
+         {{"heads", 3}, {"head_dim", 5}, {"embed", 7}},
+         {{"batch", 9}, {"embed", 7}},
+         {{"embed", 7}}}})
+    for (const DType dtype : kDeviceTypes)
+      for (const bool fused : {false, true}) {
+        Tensor a = random_tensor(c.a, dtype, 1), added = random_tensor(c.y, dtype, 5);
+        Tensor codes(c.b, DType::i8), scale = random_tensor(c.scale, DType::f32, 3, 0.001, 0.01);
+        for (int64_t i = 0; i < codes.elements(); ++i) codes.set(i, static_cast<double>((i * 37) % 255 - 127));
+        Trial trial = {.kind = "contract"};
+        Tensor* const added_or_none = fused ? &added : nullptr;
+        // Codes times scales are rounded to the dtype of a.
+        DeviceTolerance tolerance;
+        tolerance.absolute += 4 * device_unit_of(dtype);
+        compare_on_device(trial, {&a, &codes, nullptr, nullptr, added_or_none, &scale}, {Tensor(c.y, dtype)},
+                          tolerance);
+        if (dtype != DType::f32) continue;
+        for (const DType frozen : {DType::bf16, DType::f16}) {
+          Tensor b = random_tensor(c.b, frozen, 2);
+          trial.accumulate = fused ? 1 : 0;
+          compare_on_device(trial, {&a, &b, nullptr, nullptr, added_or_none}, {random_tensor(c.y, dtype, 4)});
+        }
+      }
+}
+
 // Another value is added: by a library if supported, otherwise by a kernel after the matmul.
 TEST(OnDevice, ContractThatAdds) {
   for (const Case& c : kCases)
