@@ -69,7 +69,7 @@ foreach(list before_90 from_90)
     list(APPEND nvcc_codes_with_90 "-gencode=arch=compute_${first},code=[compute_${first}${${list}}]")
   endif()
 endforeach()
-set(with_90 attention_few elementwise layout norm position rotary sums thin)
+set(with_90 attention_few batch_norm channel_scale elementwise layout norm position rotary sums thin)
 file(GLOB cuda_sources CONFIGURE_DEPENDS 
   kintsugi/*/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
 list(REMOVE_ITEM cuda_sources ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/common.cuh)

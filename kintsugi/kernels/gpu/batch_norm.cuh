@@ -235,6 +235,8 @@ struct Running {
 };
 
 __global__ void __launch_bounds__(kChannelThreads) follow_statistics(Running r) {
+  wait_for_kernels_before();
+  let_next_begin();
   const int64_t c = first_piece();
   if (c >= r.channels) return;
   const double mean = r.batch.statistics[c] * r.batch.share,
@@ -371,8 +373,8 @@ void running_statistics(const KernelCall& call) {
                      .momentum = call.attributes.number("momentum"),
                      .unbiased = count / std::max(count - 1, 1.0),
                      .channels = channels};
-  launch(*call.stream, dim3(static_cast<unsigned>(quotient_up(channels, kChannelThreads))), dim3(kChannelThreads), 0,
-         follow_statistics, r);
+  launch_overlapping(*call.stream, dim3(static_cast<unsigned>(quotient_up(channels, kChannelThreads))),
+                     dim3(kChannelThreads), 0, {bytes_of(call.outs[0]), bytes_of(call.outs[1])}, follow_statistics, r);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

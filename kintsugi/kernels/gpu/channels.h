@@ -118,6 +118,8 @@ template <typename T, int N, bool kPairs>
 __global__ void __launch_bounds__(kChannelThreads)
     sum_channels(ChannelSums s, Moments moments, const T* x, const T* dy, ChannelSum* to) {
   __shared__ ChannelSum scratch[kChannelThreads];
+  wait_for_kernels_before();
+  let_next_begin();
   constexpr int kTogether = 2, kRun = 32;  // rows: loaded at a time; summed in fp32
   const int thread = static_cast<int>(threadIdx.x), lane = thread % s.across, group = thread / s.across,
             groups = kChannelThreads / s.across;
@@ -193,8 +195,9 @@ ChannelSums launch_channel_sums(const KernelCall& call, const ChannelRows& rows,
     const auto sum = [&]<int N>(std::integral_constant<int, N>) {
       made = channel_sums(rows, x.dtype(), N);
       const int64_t blocks = made.side * made.slices * rows.samples;
-      launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kChannelThreads), 0, sum_channels<T, N, kPairs>,
-             made, moments, data<T>(x), data<T>(dy), to);
+      launch_overlapping(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kChannelThreads), 0,
+                         {bytes_at(to, made.bytes())}, sum_channels<T, N, kPairs>, made, moments, data<T>(x),
+                         data<T>(dy), to);
     };
     constexpr int kN = kWide<T>;
     const bool wide = rows.channels % kN == 0 && all_wide(x.data, dy.data);
@@ -204,11 +207,14 @@ ChannelSums launch_channel_sums(const KernelCall& call, const ChannelRows& rows,
 }
 
 // Adds the sums that a functor gives for each output: `outputs(o)` are the items of output o, `term(o, item)` what one
-// adds, and `put(o, sum)` stores it. 32 outputs per block; groups of threads take items in turn.
+// adds, and `put(o, sum)` stores it, in outputs of the call. 32 outputs per block; groups of threads take items in
+// turn.
 constexpr int kChannelJoins = 8;
 template <typename F>
 __global__ void __launch_bounds__(32 * kChannelJoins) join_channel_sums(F f, int64_t outputs) {
   __shared__ ChannelSum scratch[32 * kChannelJoins];
+  wait_for_kernels_before();
+  let_next_begin();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
   const int64_t output = static_cast<int64_t>(blockIdx.x) * 32 + lane;
   ChannelSum sum;
@@ -224,8 +230,10 @@ __global__ void __launch_bounds__(32 * kChannelJoins) join_channel_sums(F f, int
 }
 template <typename F>
 void launch_join(const KernelCall& call, const F& f, int64_t outputs) {
-  launch(*call.stream, dim3(static_cast<unsigned>(quotient_up(outputs, 32))), dim3(32 * kChannelJoins), 0,
-         join_channel_sums<F>, f, outputs);
+  std::vector<device::Stream::Bytes> written;
+  for (const View& y : call.outs) written.push_back(bytes_of(y));
+  launch_overlapping(*call.stream, dim3(static_cast<unsigned>(quotient_up(outputs, 32))), dim3(32 * kChannelJoins), 0,
+                     std::move(written), join_channel_sums<F>, f, outputs);
 }
 
 __device__ __forceinline__ void put_one(const AnyData& to, int64_t at, double value, bool add) {
@@ -244,6 +252,8 @@ __device__ __forceinline__ float load_one(const AnyData& from, int64_t at) {
 template <typename F, typename T, int N>
 __global__ void __launch_bounds__(kChannelThreads)
     map_channels(F f, ChannelRows s, int across, int side, int parts, const T* x, const T* other, T* y, bool add) {
+  wait_for_kernels_before();
+  let_next_begin();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % across, groups = kChannelThreads / across;
   const int64_t block = blockIdx.x, sample = block / side / parts, part = block / side % parts;
   const int64_t channel = (block % side * across + lane) * N, step = static_cast<int64_t>(groups) * parts;
@@ -274,9 +284,9 @@ void launch_map(const KernelCall& call, const F& f, const ChannelRows& rows, con
                     most = blocks_at_one_time(map_channels<F, T, N>, kChannelThreads),
                     parts = std::clamp<int64_t>(most / (side * rows.samples), 1,
                                                 quotient_up(rows.rows, kChannelThreads / across));
-      launch(*call.stream, dim3(static_cast<unsigned>(side * parts * rows.samples)), dim3(kChannelThreads), 0,
-             map_channels<F, T, N>, f, rows, across, static_cast<int>(side), static_cast<int>(parts), data<T>(x),
-             data<T>(other), data<T>(y), call.accumulates(0));
+      launch_overlapping(*call.stream, dim3(static_cast<unsigned>(side * parts * rows.samples)), dim3(kChannelThreads),
+                         0, {bytes_of(y)}, map_channels<F, T, N>, f, rows, across, static_cast<int>(side),
+                         static_cast<int>(parts), data<T>(x), data<T>(other), data<T>(y), call.accumulates(0));
     };
     constexpr int kN = kWide<T>;
     const bool wide = rows.channels % kN == 0 && all_wide(x.data, other.data, y.data);
