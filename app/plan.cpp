@@ -29,7 +29,6 @@
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/config/choices.h"
-#include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
@@ -297,9 +296,7 @@ void refuse_beside_scaling(const PlanOptions& options) {
 // rank has. What is here, as on a login node, does not matter.
 void take_device(config::Settings& s, const std::string& cluster) {
   if (config::device(s.parallel) != config::Device::automatic || s.train.dtype == name_of(tensor::DType::f64)) return;
-  // Kernels of experts and images are the processor's alone: a program for cards has the same operations and transfers.
-  const bool is_card = simulate::read_cluster(cluster).device.threads == 0 && !config::needs_processor(s.model) &&
-                       s.model.image_channels == 0;
+  const bool is_card = simulate::read_cluster(cluster).device.threads == 0;
   s.parallel.device = name_of(is_card ? config::Device::cuda : config::Device::cpu);
 }
 

@@ -5,7 +5,6 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/batch_warmup.h"
 #include "kintsugi/config/choices.h"
-#include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
@@ -98,8 +97,7 @@ std::vector<Program> lower_training(const Request& r, const models::Graphs& grap
 config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
-  // Kernels of experts, latent attention and sinks are the processor's alone.
-  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64 && !config::needs_processor(s.model);
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64;
   return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
                                                                             : config::Device::cpu;
 }

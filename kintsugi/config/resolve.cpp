@@ -391,7 +391,6 @@ Resolved resolve(Given given, int64_t cores) {
   check_batch(resolved);
   check_gradient_dtype(resolved);
   check_experts(resolved);
-  check_attention_device(resolved);
   check_schedule(resolved);
   check_optimizer(resolved);
   check_conversations(resolved);

@@ -1,7 +1,5 @@
 #include "kintsugi/config/resolve_experts.h"
 
-#include <utility>
-
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/derive.h"
@@ -63,17 +61,6 @@ void check_latent_attention(const Given& given) {
   need(query_key_norm(m) == QueryKeyNorm::none, "model.query_key_norm", "it must be \"none\"");
 }
 
-void check_attention_device(const Given& given) {
-  const Settings& s = given.settings;
-  const Device on = device(s.parallel);
-  if (on != Device::cuda && on != Device::emulated) return;
-  for (const auto& [key, used] : {std::pair{"model.kv_rank", has_latent_attention(s.model)},
-                                  std::pair{"model.attention_sinks", s.model.attention_sinks}})
-    if (used)
-      throw base::UserError("config", "{}{}: {} is computed on the processor; set parallel.device = \"cpu\"",
-                            place(given, {"parallel.device", key}), given.say("parallel.device"), given.say(key));
-}
-
 void check_experts(const Given& given) {
   const Model& m = given.settings.model;
   const Train& t = given.settings.train;
@@ -97,10 +84,6 @@ void check_experts(const Given& given) {
     throw base::UserError("config", "{}{} and {} contradict each other: the bias is what balances",
                           place(given, {"train.balance", "model.router_bias"}), given.say("train.balance"),
                           given.say("model.router_bias"));
-  const Device on = device(given.settings.parallel);
-  if (on == Device::cuda || on == Device::emulated)
-    throw base::UserError("config", "{}{}: experts are computed on the processor; set parallel.device = \"cpu\"",
-                          place(given, {"parallel.device", "model.experts"}), given.say("parallel.device"));
 }
 
 void warn_of_idle_expert_keys(Resolved& given) {
@@ -120,10 +103,6 @@ void warn_of_idle_expert_keys(Resolved& given) {
                "model.kv_rank");
   // 1 is what is derived without experts, and saved with a run.
   warn_if_idle(given, "train.expert_bound", s.model.experts > 0 || s.train.expert_bound == 1, "model.experts");
-}
-
-bool needs_processor(const Model& m) {
-  return m.experts > 0 || m.attention_sinks || has_latent_attention(m);
 }
 
 }  // namespace kintsugi::config

@@ -13,12 +13,7 @@ void derive_experts(Given& given);
 // Each throws UserError for values that contradict each other.
 void check_experts(const Given& given);
 void check_latent_attention(const Given& given);
-// For attention that only the processor computes.
-void check_attention_device(const Given& given);
 
 void warn_of_idle_expert_keys(Resolved& given);
-
-// Whether the model has operations without kernels for devices.
-bool needs_processor(const Model& model);
 
 }  // namespace kintsugi::config

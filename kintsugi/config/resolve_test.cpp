@@ -85,9 +85,7 @@ TEST(Resolve, Experts) {
   EXPECT_EQ(error_in(model + "router_bias = true\n[train]\nbalance = \"loss\"\n"),
             "[config] run.toml:6: train.balance = \"loss\" and model.router_bias = true contradict each other: the "
             "bias is what balances");
-  EXPECT_EQ(error_in(model + "[parallel]\ndevice = \"emulated\"\n"),
-            "[config] run.toml:5: parallel.device = \"emulated\": experts are computed on the processor; set "
-            "parallel.device = \"cpu\"");
+  EXPECT_EQ(resolved(model + "[parallel]\ndevice = \"emulated\"\n").settings.model.experts, 8);
 }
 
 TEST(Resolve, GroupsAndDenseLayersOfExperts) {
@@ -128,9 +126,6 @@ TEST(Resolve, LatentAttention) {
             "[config] run.toml:5: model.positions = \"none\"" + why + "positions must be \"rotary\"");
   EXPECT_EQ(error_in(model + "rotary_head_dim = 4\nquery_key_norm = \"head\"\n"),
             "[config] run.toml:5: model.query_key_norm = \"head\"" + why + "it must be \"none\"");
-  EXPECT_EQ(error_in(model + "rotary_head_dim = 4\n[parallel]\ndevice = \"emulated\"\n"),
-            "[config] run.toml:6: parallel.device = \"emulated\": model.kv_rank = 16 is computed on the processor; set "
-            "parallel.device = \"cpu\"");
 }
 
 TEST(Resolve, TypesOfTokensNeedPairsOfTexts) {
