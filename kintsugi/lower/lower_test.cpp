@@ -111,7 +111,8 @@ TEST(Lower, APassAfterTheOther) {
                                                        if (name == "fuse") fused = text(now);
                                                      });
   EXPECT_EQ(names,
-            "partition prefetch fuse join_columns workspace schedule overlap offload move_gradients join_lists "
+            "partition prefetch fuse join_columns split_interior workspace schedule overlap offload move_gradients "
+            "join_lists "
             "memory shorten group_launches route place_waits ");
   EXPECT_EQ(fused,
             "forward:\n"
