@@ -70,7 +70,9 @@ TEST(Touches, OfAnInstruction) {
   i.ins = {2, 1};
   i.outs = {0};
   i.workspace = 3;
-  const std::vector<Touch> touches = Touches(p).of(i, p.lists[0], p.lists[0].calls[0]);
+  p.bodies = {{.name = "body", .instructions = {i}}};
+  std::vector<Touch> touches = {{}};
+  Touches(p).get(0, p.lists[0], p.lists[0].calls[0], touches);
   ASSERT_EQ(touches.size(), 3u);
   EXPECT_EQ(touches[0].bytes.end, 128);
   EXPECT_FALSE(touches[0].written);
