@@ -117,7 +117,7 @@ TEST_F(PlanCluster, ModelsWithExpertsOnCards) {
   EXPECT_NE(plan("").find("a step on Test: 4 of "), std::string::npos);
 }
 
-// Likewise, as cards have none for batch norms.
+// With the kernels of cards.
 TEST_F(PlanCluster, ModelsOfImagesOnCards) {
   std::ofstream(folder / "run.toml") << "[model]\nfamily = \"resnet18\"\nimage_channels = 3\nimage_height = "
                                         "32\nimage_width = 32\noutputs = 10\n[train]\nglobal_batch = 8\n"
