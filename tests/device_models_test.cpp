@@ -8,7 +8,6 @@
 #include <set>
 
 #include "kintsugi/compile/programs.h"
-#include "kintsugi/config/resolve_experts.h"
 #include "kintsugi/kernels/gpu/device_kernels.h"
 #include "kintsugi/models/sample_outputs.h"
 #include "kintsugi/models/step.h"
@@ -107,7 +106,6 @@ TEST(OnADevice, HasAKernelForEveryOperationOfAFamily) {
   const auto device = kernels::planned_device_kernels();
   for (const models::Family& family : models::families()) {
     config::Settings s = settings_of({std::string(family.config.name), "fp32", "device=cpu"});
-    if (config::needs_processor(s.model)) continue;
     std::set<std::string> lacking;
     const auto look = [&](const std::vector<program::Program>& programs) {
       for (const program::Program& p : programs)
