@@ -46,6 +46,8 @@ inline const std::vector<DeviceLayout>& device_layouts() {
       {"gpt", "fp32", "data=2 tensor=2 context=2 method=ring"},
       {"gpt", "fp32", "data=2 reproducible=4"},
       {"llama", "fp32", "data=2 zero=3 reproducible=2"},
+      {"mixtral", "bf16", "expert=2"},
+      {"gpt_oss", "fp32", "expert=2 data=2 zero=1"},
       {"lenet", "fp32", "space=2"},
       {"lenet", "fp32", "space=2 data=2 zero=1"},
       {"lenet", "fp32", "space=3"},
@@ -77,7 +79,11 @@ inline config::Settings settings_of(const DeviceLayout& l) {
   set_layout(s, "device=emulated " + l.layout);
   s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
   if (models::reads_images(s.model)) set_image(s.model);
-  s.train.micro_batch /= s.parallel.data;
+  if (s.model.experts > 0) {
+    s.model.experts = 4, s.model.experts_per_token = 2;
+    s.train.balance = "loss";
+  }
+  s.train.micro_batch /= config::data_ranks(s.parallel);
   return s;
 }
 

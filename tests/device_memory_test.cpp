@@ -44,7 +44,11 @@ config::Settings settings_of(const Case& c) {
   set_layout(s, "device=emulated " + c.layout);
   s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
   if (models::reads_images(s.model)) set_image(s.model);
-  s.train.micro_batch /= s.parallel.data;
+  if (s.model.experts > 0) {
+    s.model.experts = 4, s.model.experts_per_token = 2;
+    s.train.balance = "loss";
+  }
+  s.train.micro_batch /= config::data_ranks(s.parallel);
   return s;
 }
 
@@ -92,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"},
                     Case{"gpt", "fp32", "data=2 reproducible=4"},
                     Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}, Case{"lenet", "bf16", "recompute=full"},
-                    Case{"lenet", "fp32", "space=2 data=2 zero=1"}, Case{"unet", "fp32", "space=2"}));
+                    Case{"lenet", "fp32", "space=2 data=2 zero=1"}, Case{"unet", "fp32", "space=2"},
+                    Case{"mixtral", "bf16", ""}, Case{"gpt_oss", "fp32", "expert=2 data=2 zero=1"}));
 
 // The run whose GPUs a cluster file describes, in one of the layouts that a search tries.
 struct OnCards {

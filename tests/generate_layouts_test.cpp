@@ -135,7 +135,8 @@ TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
   for (const auto& [model, layout] :
        {std::pair("gpt", "device=emulated"), std::pair("llama", "device=emulated"),
         std::pair("gpt", "device=emulated tensor=2"), std::pair("llama-odd", "device=emulated tensor=2"),
-        std::pair("llama", "device=emulated pipe=2")}) {
+        std::pair("llama", "device=emulated pipe=2"), std::pair("mixtral", "device=emulated"),
+        std::pair("deepseek_v3", "device=emulated"), std::pair("gpt_oss", "device=emulated")}) {
     for (const size_t prompt : {size_t{3}, size_t{25}}) {
       std::vector<int32_t> text;
       std::vector<int> enqueued;  // behind each token

@@ -23,6 +23,16 @@ inline config::Settings checkpoint_settings(const std::string& name) {
   config::Settings s = small_model(name.substr(0, name.find('-')), "fp32");
   s.model.layers = 4;
   if (name.ends_with("-odd")) s.model.heads = s.model.kv_heads = 3;
+  config::Model& m = s.model;
+  if (m.experts > 0) {
+    m.experts = 4, m.experts_per_token = 2;
+    s.train.balance = m.router_bias ? "bias" : "loss";
+  }
+  if (m.kv_rank > 0) {
+    m.kv_heads = m.heads;
+    m.kv_rank = 7, m.query_rank = 9, m.head_dim = 6, m.rotary_head_dim = 4, m.value_head_dim = 5;
+    m.expert_groups = 2, m.groups_per_token = 1;
+  }
   s.parallel.device = "cpu";
   s.train.sequence = 8;
   s.data.reset_at_document = true;
