@@ -20,7 +20,7 @@ if(CCACHE)
 endif()
 set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo -Xptxas=-v
   -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
-# Attention by cuDNN, where its headers and those of its frontend are: of a package, or of NVIDIA's wheels for Python.
+# Attention and convolutions by cuDNN, where its headers and those of its frontend are: of a package, or of NVIDIA's wheels for Python.
 set(KINTSUGI_CUDNN "$ENV{KINTSUGI_CUDNN}" CACHE STRING "Folders with cudnn.h and cudnn_frontend.h, where they are not found by themselves")
 set(cudnn_folders ${KINTSUGI_CUDNN} ${cuda_root}/include)
 find_program(python3 python3)
@@ -33,12 +33,13 @@ endif()
 find_path(cudnn_headers cudnn_graph.h HINTS ${cudnn_folders})
 find_path(cudnn_frontend_headers cudnn_frontend.h HINTS ${cudnn_folders})
 if(cudnn_headers AND cudnn_frontend_headers)
-  set(cudnn_source kintsugi/kernels/gpu/cuda/cudnn.cpp)
+  set(cudnn_source kintsugi/kernels/gpu/cuda/cudnn.cpp kintsugi/kernels/gpu/cuda/cudnn_convolution.cpp
+    kintsugi/kernels/gpu/cuda/cudnn_library.cpp)
   set_source_files_properties(${cudnn_source} PROPERTIES COMPILE_OPTIONS "-w;-O1" INCLUDE_DIRECTORIES
     "${cudnn_frontend_headers};${cudnn_headers};${cuda_root}/include")
 else()
   set(cudnn_source kintsugi/kernels/gpu/cuda/no_cudnn.cpp)
-  message(STATUS "No headers of cuDNN and its frontend: attention on NVIDIA's devices is by our own kernels alone")
+  message(STATUS "No headers of cuDNN and its frontend: attention and convolutions on NVIDIA's devices are by our own kernels alone")
 endif()
 # One intermediate code, of the oldest generation, from which the code of each is made: that takes half the time. It is
 # kept too, for generations to come.

@@ -2,6 +2,8 @@
 // the runtime for the device and its compute capability; what else the frontend references is for norms, which are not
 // used.
 #include "kintsugi/kernels/gpu/cuda/cudnn.cpp"
+#include "kintsugi/kernels/gpu/cuda/cudnn_convolution.cpp"
+#include "kintsugi/kernels/gpu/cuda/cudnn_library.cpp"
 
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;

@@ -9,38 +9,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
-#include "kintsugi/tensor/dtype.h"
+#include "tests/cudnn/standin_convolution.h"
+#include "tests/cudnn/standin_graph.h"
 
 namespace kintsugi::tests::cudnn {
 namespace {
-
-// A descriptor of any kind: its attributes, by name.
-struct Descriptor {
-  cudnnBackendDescriptorType_t kind;
-  std::map<int, std::vector<std::byte>> set;
-  std::map<int, std::vector<const Descriptor*>> parts;
-  bool finished = false;
-
-  template <typename T>
-  std::vector<T> list(int name) const {
-    const auto found = set.find(name);
-    if (found == set.end()) return {};
-    std::vector<T> values(found->second.size() / sizeof(T));
-    std::memcpy(values.data(), found->second.data(), values.size() * sizeof(T));
-    return values;
-  }
-  template <typename T>
-  T value(int name, T otherwise = {}) const {
-    const std::vector<T> values = list<T>(name);
-    return values.empty() ? otherwise : values[0];
-  }
-  const Descriptor* part(int name) const {
-    const auto found = parts.find(name);
-    return found == parts.end() || found->second.empty() ? nullptr : found->second[0];
-  }
-};
 
 Standin& standin() {
   static Standin all;
@@ -76,93 +50,6 @@ size_t size_of(cudnnBackendAttributeType_t type) {
   }
 }
 
-int64_t name_of(const Descriptor& tensor) {
-  return tensor.value<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-}
-bool is_virtual(const Descriptor& tensor) {
-  return tensor.value<uint8_t>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0;
-}
-bool on_host(const Descriptor& tensor) {
-  return tensor.value<uint8_t>(CUDNN_ATTR_TENSOR_IS_BY_VALUE) != 0;
-}
-std::vector<int64_t> sizes_of(const Descriptor& tensor) {
-  return tensor.list<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
-}
-std::vector<int64_t> strides_of(const Descriptor& tensor) {
-  return tensor.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
-}
-int type_of(const Descriptor& tensor) {
-  return tensor.value<int>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-}
-
-std::optional<tensor::DType> dtype_of(int type) {
-  if (type == CUDNN_DATA_FLOAT) return tensor::DType::f32;
-  if (type == CUDNN_DATA_BFLOAT16) return tensor::DType::bf16;
-  if (type == CUDNN_DATA_HALF) return tensor::DType::f16;
-  return std::nullopt;
-}
-
-double load_number(const void* data, tensor::DType dtype, int64_t at) {
-  return dtype == tensor::DType::f32    ? static_cast<const float*>(data)[at]
-         : dtype == tensor::DType::bf16 ? static_cast<float>(static_cast<const tensor::bf16*>(data)[at])
-                                        : static_cast<float>(static_cast<const tensor::f16*>(data)[at]);
-}
-void store_number(void* data, tensor::DType dtype, int64_t at, double x) {
-  const auto narrow = static_cast<float>(x);
-  if (dtype == tensor::DType::f32) static_cast<float*>(data)[at] = narrow;
-  if (dtype == tensor::DType::bf16) static_cast<tensor::bf16*>(data)[at] = tensor::bf16(narrow);
-  if (dtype == tensor::DType::f16) static_cast<tensor::f16*>(data)[at] = tensor::f16(narrow);
-}
-
-// The attributes that are operands or results of an operation; every operation except fused attention has one result.
-struct Operands {
-  std::vector<int> ins, outs;
-};
-std::optional<Operands> operands_of(const Descriptor& operation) {
-  switch (operation.kind) {
-    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
-                      {CUDNN_ATTR_OPERATION_MATMUL_CDESC}};
-    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                       CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
-                      {CUDNN_ATTR_OPERATION_POINTWISE_YDESC}};
-    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_REDUCTION_XDESC}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC}};
-    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_RESHAPE_XDESC}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC}};
-    case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
-                       CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC},
-                      {CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC}};
-    default:
-      return std::nullopt;
-  }
-}
-
-// The numbers of a tensor, row by row.
-struct Values {
-  std::vector<int64_t> sizes;
-  std::vector<double> at;
-};
-
-int64_t elements(const std::vector<int64_t>& sizes) {
-  int64_t count = 1;
-  for (const int64_t size : sizes) count *= size;
-  return count;
-}
-// Calls f(index of all dims) for each element.
-template <typename F>
-void each(const std::vector<int64_t>& sizes, const F& f) {
-  std::vector<int64_t> at(sizes.size());
-  for (int64_t i = 0, count = elements(sizes); i < count; ++i) {
-    f(at, i);
-    for (size_t d = sizes.size(); d-- > 0;) {
-      if (++at[d] < sizes[d]) break;
-      at[d] = 0;
-    }
-  }
-}
 // The element at `at`, where a dim of size 1 is broadcast, and one head is shared by several adjacent ones.
 double read(const Values& x, const std::vector<int64_t>& at, const std::vector<int64_t>& sizes) {
   int64_t place = 0;
@@ -325,7 +212,9 @@ void compute(const Work& work) {
     }
     const std::vector<int64_t> sizes = sizes_of(out);
     Values made;
-    if (operation->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
+    if (convolution_of(*operation)) {
+      made = convolve(*operation, *ins[0], *ins[1]);
+    } else if (operation->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
       made = multiply(*ins[0], *ins[1], sizes);
     } else if (operation->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
       made = reduce(*ins[0], sizes,
@@ -357,6 +246,10 @@ std::string broken_rule(const Descriptor& graph) {
     const auto names = operands_of(*operation);
     if (!names) return fmt::format("an operation of kind {}", static_cast<int>(operation->kind));
     if (!operation->finished) return "an operation that is not finished";
+    if (const auto convolution = convolution_of(*operation)) {
+      if (std::string rule = broken_convolution_rule(*convolution); !rule.empty()) return rule;
+      continue;
+    }
     std::vector<int> all = names->ins;
     all.insert(all.end(), names->outs.begin(), names->outs.end());
     for (const int name : all) {
@@ -383,6 +276,9 @@ std::string broken_rule(const Descriptor& graph) {
 int64_t needs(const Descriptor& graph) {
   int64_t products = 0, most = 0;
   for (const Descriptor* operation : graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
+    // fp32 sums of weights, of which there are several.
+    if (operation->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
+      return standin().needs + 8 * elements(sizes_of(*operation->part(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW)));
     if (operation->kind != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) continue;
     ++products;
     most = std::max(most, elements(sizes_of(*operation->part(CUDNN_ATTR_OPERATION_MATMUL_CDESC))));
@@ -419,6 +315,7 @@ cudnnStatus_t execute(Handle& handle, const Descriptor& plan, const Descriptor& 
   for (const Descriptor* operation : *work->operations) {
     call.products += operation->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
     call.products += 2 * (operation->kind == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
+    call.convolutions += convolution_of(*operation).has_value();
     Operands operands = *operands_of(*operation);
     operands.ins.insert(operands.ins.end(), operands.outs.begin(), operands.outs.end());
     for (const int name : operands.ins) {
@@ -505,6 +402,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   d.finished = true;
   if (d.kind == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
     if (standin().refuses) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (standin().narrow_weights && kintsugi::tests::cudnn::widens_weights(d)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (std::string rule = kintsugi::tests::cudnn::broken_rule(d); !rule.empty())
       return kintsugi::tests::cudnn::broken(std::move(rule));
   }
@@ -528,6 +426,12 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     Descriptor& to = *static_cast<Descriptor* const*>(values)[0];
     to.parts = d.part(name)->parts;
     *count = 1;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
+    const std::vector<int>& notes = standin().notes;
+    *count = static_cast<int64_t>(notes.size());
+    if (values != nullptr) std::memcpy(values, notes.data(), std::min<size_t>(notes.size(), most) * sizeof(int));
     return CUDNN_STATUS_SUCCESS;
   }
   const bool number = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_INT32 || type == CUDNN_TYPE_BOOLEAN;

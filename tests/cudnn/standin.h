@@ -9,7 +9,8 @@
 
 namespace kintsugi::tests::cudnn {
 
-// Operands and results of a graph: [batch heads seq width].
+// Operands and results of a graph: [batch heads seq width], or of convolutions [samples channels spatial...] and
+// [filters channels kernel...].
 struct Tensor {
   int64_t name = 0;
   std::vector<int64_t> sizes, strides;
@@ -20,6 +21,7 @@ struct Tensor {
 struct Call {
   std::vector<Tensor> tensors;  // those that have memory of the device, in the order of their names
   int64_t products = 0;         // of matrices
+  int64_t convolutions = 0;
   void* stream = nullptr;
   void* workspace = nullptr;
 };
@@ -27,9 +29,11 @@ struct Call {
 struct Standin {
   // Enqueues work(context) in a stream. Must be set before the first call.
   void (*enqueue)(void* stream, void (*work)(void*), void* context) = nullptr;
-  bool refuses = false;  // it has no way for any graph
-  int64_t needs = 0;     // bytes that a graph works in, beside what it needs itself
-  int64_t plans = 0;     // that were made
+  bool refuses = false;         // it has no way for any graph
+  bool narrow_weights = false;  // gradients of 16-bit weights are stored in 16 bits only
+  std::vector<int> notes;       // cudnnBackendNumericalNote_t of its engine
+  int64_t needs = 0;            // bytes that a graph works in, beside what it needs itself
+  int64_t plans = 0;            // that were made
   std::vector<Call> calls;
   std::vector<std::string> broken;  // rules that were not kept
 };

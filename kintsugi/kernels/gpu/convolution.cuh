@@ -1,8 +1,10 @@
-// Convolutions: as one matrix product where windows are single positions, otherwise as implicit matrix products
-// (convolution_rows.h, convolution_weight.h), or element by element (convolution_thin.h).
+// Convolutions: as one matrix product where windows are single positions; otherwise by a library if present
+// (cuda/cudnn_convolution.cpp), as implicit matrix products (convolution_rows.h, convolution_weight.h), or element by
+// element (convolution_thin.h).
 #include <optional>
 
 #include "kintsugi/kernels/gpu/convolution.h"
+#include "kintsugi/kernels/gpu/convolution_by_library.h"
 #include "kintsugi/kernels/gpu/convolution_thin.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -114,6 +116,8 @@ void convolve(const KernelCall& call) {
   }
   ConvolutionRows c = {
       .sizes = s, .from = any_data(call.kind, from), .w = any_data(call.kind, w), .to = any_data(call.kind, to)};
+  constexpr auto kPass = kGradient ? kernels::ConvolutionPass::input : kernels::ConvolutionPass::forward;
+  if (is_library_convolution(s, from.type, w.type, to.type) && convolve_by_library<kPass>(call, s)) return;
   const auto compute = [&] {
     s.is_thin() ? convolve_by_elements<kGradient>(call, c) : convolve_by_tiles<kGradient>(call, c);
   };
@@ -135,7 +139,9 @@ int64_t workspace_of(const KernelShapes& shapes) {
   const tensor::Type &from = *shapes.ins[0], &to = *shapes.outs[0];
   const ConvolutionSizes s =
       convolution_sizes("convolution", (kGradient ? to : from).shape, (kGradient ? from : to).shape, shapes.attributes);
-  return s.is_product() && fits_product(from, *shapes.ins[1], to) ? gemm_workspace(to.shape.elements()) : 0;
+  const tensor::Type& w = *shapes.ins[1];
+  if (s.is_product() && fits_product(from, w, to)) return gemm_workspace(to.shape.elements());
+  return is_library_convolution(s, from, w, to) ? library_workspace(from, w, to) : 0;
 }
 
 // Matrix products whose depth a library splits, as our own do not.
@@ -147,6 +153,11 @@ bool is_library_product(const ConvolutionSizes& s, const tensor::Type& x, const 
 }  // namespace
 
 int64_t fewest_large_convolution_blocks = kProcessors;
+#if defined(__CUDACC__)
+kernels::ConvolutionByLibrary convolution_by_library = kernels::cudnn_convolution;
+#else
+kernels::ConvolutionByLibrary convolution_by_library = nullptr;
+#endif
 
 void convolution(const KernelCall& call) {
   convolve<false>(call);
@@ -173,6 +184,9 @@ void convolution_grad_weight(const KernelCall& call) {
     gemm(g, *call.stream);
     return;
   }
+  if (is_library_convolution(s, x.type, dy.type, x.type) &&
+      convolve_by_library<kernels::ConvolutionPass::weight>(call, s))
+    return;
   ConvolutionWeight c = {.sizes = s,
                          .x = any_data(call.kind, x),
                          .dy = any_data(call.kind, dy),
@@ -220,7 +234,8 @@ int64_t convolution_grad_weight_workspace(const KernelShapes& shapes) {
   if (dw.shape.elements() == 0) return 0;
   const ConvolutionSlices slices = convolution_slices(s);
   const int64_t parts = slices.count > 1 ? slices.count * dw.shape.elements() * 4 : 0;
-  return s.is_product() && fits_product(x, dy, dw) ? std::max(parts, gemm_workspace(dw.shape.elements())) : parts;
+  if (s.is_product() && fits_product(x, dy, dw)) return std::max(parts, gemm_workspace(dw.shape.elements()));
+  return is_library_convolution(s, x, dy, x) ? std::max(parts, library_workspace(x, dw, dy)) : parts;
 }
 
 void transposed_convolution(const KernelCall& call) {

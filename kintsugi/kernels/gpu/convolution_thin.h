@@ -21,9 +21,12 @@ __device__ __forceinline__ int thin_count(const ConvolutionAxis& a, bool gradien
   return gradient ? a.in : a.out_end - a.out_begin;
 }
 
+// Per multiprocessor: without it, nvcc spills registers for more.
+constexpr int kThinBlocks = 3;
+
 // Grid: elements of a sample of `to`, samples.
 template <bool kGradient, int N>
-__global__ void __launch_bounds__(kPieceThreads) convolve_thin(ConvolutionRows c, unsigned runs) {
+__global__ void __launch_bounds__(kPieceThreads, kThinBlocks) convolve_thin(ConvolutionRows c, unsigned runs) {
   const ConvolutionSizes& s = c.sizes;
   const auto size = [&](int d, bool of_to) { return kGradient == of_to ? s.axis[d].in : s.axis[d].out; };
   const unsigned first = blockIdx.x * blockDim.x + threadIdx.x,

@@ -1,123 +1,13 @@
-// Attention by NVIDIA cuDNN, loaded on first use; optional. The library's header-only frontend builds the graph for
-// attention. It calls the library by name; the functions are defined here and forward to the loaded library.
-#include <cuda_runtime_api.h>
-#include <cudnn_frontend.h>
-#include <nvrtc.h>
-
+// Attention by NVIDIA cuDNN, whose frontend builds the graph for attention.
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "kintsugi/base/environment.h"
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/shared_library.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/gpu/attention_library.h"
-
-namespace {
-
-// The functions of the library that are used.
-struct Library {
-  decltype(&cudnnBackendCreateDescriptor) create_descriptor = nullptr;
-  decltype(&cudnnBackendDestroyDescriptor) destroy_descriptor = nullptr;
-  decltype(&cudnnBackendExecute) execute = nullptr;
-  decltype(&cudnnBackendFinalize) finalize = nullptr;
-  decltype(&cudnnBackendGetAttribute) get_attribute = nullptr;
-  decltype(&cudnnBackendSetAttribute) set_attribute = nullptr;
-  decltype(&cudnnCreate) create = nullptr;
-  decltype(&cudnnGetErrorString) error_string = nullptr;
-  decltype(&cudnnGetLastErrorString) last_error_string = nullptr;
-  decltype(&cudnnGetStream) get_stream = nullptr;
-  decltype(&cudnnGetVersion) version = nullptr;
-  decltype(&cudnnSetStream) set_stream = nullptr;
-};
-
-// Null if the library is missing, or older than the oldest version tested.
-const Library* library() {
-  static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
-    // "own": use our own kernels.
-    if (kintsugi::base::environment_word("device", "KINTSUGI_ATTENTION", {"own"}) == "own") return nullptr;
-    constexpr size_t kOldest = 91900;
-    const char* const names[] = {"libcudnn.so.9"};
-    kintsugi::base::VendorLibrary opened(names);
-    if (!opened) return nullptr;
-    auto l = std::make_unique<Library>();
-    opened.find("cudnnBackendCreateDescriptor", l->create_descriptor);
-    opened.find("cudnnBackendDestroyDescriptor", l->destroy_descriptor);
-    opened.find("cudnnBackendExecute", l->execute);
-    opened.find("cudnnBackendFinalize", l->finalize);
-    opened.find("cudnnBackendGetAttribute", l->get_attribute);
-    opened.find("cudnnBackendSetAttribute", l->set_attribute);
-    opened.find("cudnnCreate", l->create);
-    opened.find("cudnnGetErrorString", l->error_string);
-    opened.find("cudnnGetLastErrorString", l->last_error_string);
-    opened.find("cudnnGetStream", l->get_stream);
-    opened.find("cudnnGetVersion", l->version);
-    opened.find("cudnnSetStream", l->set_stream);
-    return opened.found_all() && l->version() >= kOldest ? std::move(l) : nullptr;
-  }();
-  return found.get();
-}
-
-}  // namespace
-
-// Functions called by the frontend.
-cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* made) {
-  return library()->create_descriptor(type, made);
-}
-cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  return library()->destroy_descriptor(descriptor);
-}
-cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-  return library()->finalize(descriptor);
-}
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
-  return library()->set_attribute(descriptor, name, type, count, values);
-}
-cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
-  return library()->get_attribute(descriptor, name, type, most, count, values);
-}
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
-  return library()->execute(handle, plan, pack);
-}
-const char* cudnnGetErrorString(cudnnStatus_t status) {
-  return library()->error_string(status);
-}
-void cudnnGetLastErrorString(char* text, size_t most) {
-  library()->last_error_string(text, most);
-}
-cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
-  return library()->get_stream(handle, stream);
-}
-size_t cudnnGetVersion() {
-  return library()->version();
-}
-
-// The frontend compiles norms at run time; they are not used here.
-nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
-nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
-  return NVRTC_ERROR_INTERNAL_ERROR;
-}
+#include "kintsugi/kernels/gpu/cuda/cudnn_library.h"
 
 namespace kintsugi::kernels {
 namespace {
@@ -190,22 +80,17 @@ std::unique_ptr<Graph> graph_of(const Key& key, cudnnHandle_t handle) {
   return good && needs <= key.workspace ? std::move(graph) : nullptr;
 }
 
-// Library handles by device number, and graphs. Used by one thread at a time.
-struct Plans {
-  std::mutex mutex;
-  std::map<int, cudnnHandle_t> handles;
-  std::map<Key, std::unique_ptr<Graph>> graphs;
-};
-
-Plans& plans() {
-  static auto* all = new Plans();  // never destroyed: threads may outlive static values
+// Graphs by key. Used by one thread at a time, which has the library's handle.
+std::map<Key, std::unique_ptr<Graph>>& graphs() {
+  static auto* all = new std::map<Key, std::unique_ptr<Graph>>();  // never destroyed: threads may outlive static values
   return *all;
 }
 
 }  // namespace
 
 bool cudnn_attention(const LibraryAttention& a, device::Stream& stream) {
-  const Library* l = library();
+  static const bool own = base::environment_word("device", "KINTSUGI_ATTENTION", {"own"}) == "own";
+  const Cudnn* l = own ? nullptr : cudnn();
   if (l == nullptr) return false;
   Key key = {.device = 0,
              .batch = a.batch,
@@ -227,25 +112,20 @@ bool cudnn_attention(const LibraryAttention& a, device::Stream& stream) {
              .dk = a.dk.at,
              .dv = a.dv.at,
              .workspace = a.workspace_bytes};
-  if (cudaGetDevice(&key.device) != cudaSuccess) return false;
-  Plans& all = plans();
-  const std::lock_guard lock(all.mutex);
-  cudnnHandle_t& handle = all.handles[key.device];
-  if (handle == nullptr && l->create(&handle) != CUDNN_STATUS_SUCCESS) {
-    handle = nullptr;
-    return false;
-  }
-  auto found = all.graphs.find(key);
-  if (found == all.graphs.end()) found = all.graphs.emplace(key, graph_of(key, handle)).first;
+  const CudnnHandle handle(*l);
+  if (handle.get() == nullptr) return false;
+  key.device = handle.device();
+  auto found = graphs().find(key);
+  if (found == graphs().end()) found = graphs().emplace(key, graph_of(key, handle.get())).first;
   const std::unique_ptr<Graph>& graph = found->second;
   if (graph == nullptr || !stream.enqueues()) return graph != nullptr;
   std::unordered_map<int64_t, void*> memory;
   const auto place = [&](Name name, const AttentionOperand& x) { memory[name] = const_cast<void*>(x.data); };
   place(kQ, a.q), place(kK, a.k), place(kV, a.v), place(kO, a.o), place(kLse, a.lse);
   if (a.gradient) place(kDo, a.d_o), place(kDq, a.dq), place(kDk, a.dk), place(kDv, a.dv);
-  const cudnnStatus_t status = l->set_stream(handle, static_cast<cudaStream_t>(stream.native()));
+  const cudnnStatus_t status = l->set_stream(handle.get(), static_cast<cudaStream_t>(stream.native()));
   base::require(status == CUDNN_STATUS_SUCCESS, "attention", "cuDNN: a stream: status {}", static_cast<int>(status));
-  auto done = graph->execute(handle, memory, a.workspace);
+  auto done = graph->execute(handle.get(), memory, a.workspace);
   base::require(done.is_good(), "attention", "cuDNN: {}", done.get_message());
   return true;
 }
