@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/program/stage_words.h"
 #include "tests/csv_columns.h"
@@ -127,6 +128,37 @@ TEST_F(DeviceRuns, ACheckpointGoesFromTheDeviceToTheProcessorAndBack) {
     EXPECT_EQ(run_here(toml, in(first + "_first", first), false, 3).step, 3);
     EXPECT_TRUE(run_here(toml, in(first + "_first", second), true).finished);
     expect_near(checkpoint::list(files.folder(first + "_first")).back().folder, want, 2e-3);
+  }
+}
+
+// States in codes, in bf16, of rows and columns, and averages, which validation measures.
+TEST_F(DeviceRuns, StatesOfEveryOptimizerGoFromTheDeviceToTheProcessorAndBack) {
+  const auto losses = [&](const std::string& run) {
+    std::vector<double> all;
+    for (const std::string& line : metrics_of(files.folder(run))) {
+      const base::Json json = base::Json::parse("test", "metrics", line);
+      for (const char* key : {"loss", "validation_loss"})
+        if (json.has(key)) all.push_back(json.at(key).number());
+    }
+    return all;
+  };
+  for (const std::string optimizer : {"adamw8", "adamw16", "muon", "adafactor"}) {
+    const auto sets = [&](const std::string& run, const std::string& device) {
+      std::vector<std::string> all = in(run, device);
+      all.insert(all.end(), {"train.optimizer=" + optimizer, "train.ema_decay=0.9"});
+      return all;
+    };
+    EXPECT_TRUE(run_here(toml, sets(optimizer, "cpu")).finished);
+    const std::vector<double> want = losses(optimizer);
+    EXPECT_GE(want.size(), 8u);
+    for (const std::string first : {"emulated", "cpu"}) {
+      const std::string run = optimizer + "_" + first, second = first == "cpu" ? "emulated" : "cpu";
+      EXPECT_EQ(run_here(toml, sets(run, first), false, 3).step, 3);
+      EXPECT_TRUE(run_here(toml, sets(run, second), true).finished);
+      const std::vector<double> got = losses(run);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-3) << run << " " << i;
+    }
   }
 }
 

@@ -144,6 +144,25 @@ TEST_F(PreferenceRuns, LearnFromTheReferenceOn) {
       << gone.err;
 }
 
+// The reference and the first steps by a device, the rest by the processor.
+TEST_F(PreferenceRuns, OfADeviceAreThoseOfTheProcessor) {
+  ASSERT_EQ(run("train run.toml --set train.folder=runs/cpu train.steps=6").code, 0);
+  const Ended first =
+      run("train run.toml --stop-at 4 --set train.folder=runs/device train.steps=6 parallel.device=emulated");
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Ended rest = run("train run.toml --resume --set train.folder=runs/device train.steps=6");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  const std::vector<base::Json> want = metrics("runs/cpu"), got = metrics("runs/device");
+  ASSERT_EQ(want.size(), 6u);
+  ASSERT_EQ(got.size(), 6u);
+  for (size_t i = 0; i < 6; ++i)
+    for (const char* key : {"loss", "reward_margin", "accuracy", "validation_loss", "validation_reward_margin"}) {
+      ASSERT_EQ(got[i].has(key), want[i].has(key)) << i << " " << key;
+      if (!got[i].has(key)) continue;
+      EXPECT_NEAR(got[i].at(key).number(), want[i].at(key).number(), 1e-4) << i << " " << key;
+    }
+}
+
 TEST_F(PreferenceRuns, RefuseWhatCannotBeLearnt) {
   const auto refused = [&](const std::string& sets) { return run("check run.toml --set " + sets).err; };
   EXPECT_EQ(refused("model.family=gpt"),

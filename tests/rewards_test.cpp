@@ -117,6 +117,30 @@ TEST_F(RewardRuns, LayoutsSampleTheSameAnswers) {
   }
 }
 
+// Answers that a device samples, with caches and without, and its steps.
+TEST_F(RewardRuns, DevicesSampleTheAnswersOfTheProcessor) {
+  const auto steps = [&](const std::string& name, const std::string& sets) {
+    const Ended done =
+        run("train run.toml --set train.steps=3 train.global_batch=16 train.micro_batch=8 grpo.group=8 "
+            "train.evaluate_every=2 train.folder=runs/" +
+            name + sets);
+    EXPECT_EQ(done.code, 0) << done.err;
+    return metrics("runs/" + name);
+  };
+  for (const std::string layout : {"", " parallel.context=2 grpo.clip=0.2"}) {
+    const std::string name = layout.empty() ? "whole" : "context";
+    const std::vector<base::Json> want = steps(name + "_cpu", layout),
+                                  got = steps(name + "_device", layout + " parallel.device=emulated");
+    ASSERT_EQ(want.size(), 3u);
+    ASSERT_EQ(got.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_LT(got[i].at("rollout_gap").number(), 1e-5);
+      for (const char* key : {"reward", "reward_spread", "answer_tokens", "loss", "gradient_norm"})
+        EXPECT_NEAR(got[i].at(key).number(), want[i].at(key).number(), 1e-4) << layout << " " << i << " " << key;
+    }
+  }
+}
+
 TEST_F(RewardRuns, AFailingProgramLosesNothing) {
   std::ofstream(folder / "reward.sh")
       << "n=0\nwhile read -r line; do n=$((n + 1)); [ $n -le 200 ] || exit 3; echo 1; done\n";

@@ -45,6 +45,14 @@ TEST(OnDevice, FillOfAnyTypes) {
   device::emulate::set_warp(32);
 }
 
+TEST(OnDevice, CodesAreCopied) {
+  for (const int64_t size : {1, 37, 5000}) {
+    Tensor x(Shape({{"flat", size}}), DType::u8);
+    for (int64_t i = 0; i < size; ++i) x.set(i, static_cast<double>(i * 7 % 256));
+    compare_on_device({.kind = "accumulate"}, {&x}, {Tensor(x.type())}, {0, 0});
+  }
+}
+
 TEST(OnDevice, CastAccumulateScaleOfEveryPair) {
   for (const DType from : kWithScalars)
     for (const DType to : kWithScalars)

@@ -14,6 +14,9 @@ template <typename T>
 __device__ T rounded(double x) {
   if constexpr (sizeof(T) == 8) {
     return x;
+  } else if constexpr (sizeof(T) == 1) {  // as initialize.cpp: of the number in fp32
+    const float nearest = rintf(static_cast<float>(x));
+    return static_cast<T>(nearest > 127 ? 127.0f : nearest < -127 ? -127.0f : nearest);
   } else {
     return narrow<T>(static_cast<float>(x));
   }
@@ -56,6 +59,8 @@ void device_draw(device::Stream& stream, const Drawn& d) {
       return draw_as<bf16>(stream, d);
     case DType::f16:
       return draw_as<f16>(stream, d);
+    case DType::i8:
+      return draw_as<int8_t>(stream, d);
     default:
       throw base::InternalError("run", "initial values of {}", tensor::name_of(d.dtype));
   }

@@ -19,7 +19,7 @@ struct Drawn {
   std::array<uint32_t, 2> key = {};
 };
 
-// Enqueues the generation. Throws InternalError for types other than fp64, fp32, bf16 or fp16. On a real device a
+// Enqueues the generation. Throws InternalError for types other than fp64, fp32, bf16, fp16 or int8. On a real device a
 // number may differ from the host's by one ulp, if its logarithm or cosine in fp64 differs in the last bit.
 using DeviceDraw = void(device::Stream& stream, const Drawn& drawn);
 inline constexpr const char* kDeviceDraw = "kintsugi_device_draw_1";
