@@ -119,8 +119,10 @@ TEST(Verb, TheEndOfALongErrorStays) {
   const std::string error = error_of({"explain", "r", "--pass", std::string(9000, 'x')});
   EXPECT_LT(error.size(), 2100u);
   EXPECT_EQ(error.substr(0, 38), "error: [explain] unknown pass \"xxxxxxx");
-  EXPECT_NE(error.find("xxx...xxx"), std::string::npos);
-  EXPECT_NE(error.find("x\"; known passes: graph, differentiate, "), std::string::npos);
+  EXPECT_NE(error.find("xxx..."), std::string::npos);
+  const std::string end = error.substr(error.find("...") + 3);
+  EXPECT_GT(end.size(), 150u);
+  EXPECT_TRUE(error_of({"explain", "r", "--pass", "x"}).ends_with(end));
   EXPECT_TRUE(error.ends_with(", communication\n"));
 }
 
