@@ -14,18 +14,21 @@
 namespace kintsugi::tests::space_interior_test {
 namespace {
 
-// Images large enough for parts: LeNet's first convolution has 2 x 30 rows of 60 outputs for 4 samples, those of
-// ResNet-18's first layers 2 x 32 of 64 for 2.
+// Images large enough for parts. LeNet's first convolution has 2 x 30 rows of 60 outputs for 4 samples, those of the
+// U-Net's first level have 2 x 32 rows of 64, or 2 x 8 planes of 16 x 16, for 2, and ResNet-18's first layers as many.
 config::Settings large_images(const std::string& name, const std::string& dtype) {
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
+  const bool lenet = s.model.family == "lenet", unet = s.model.family == "unet", deep = name.ends_with("-deep");
   s.model.dropout = 0;
-  s.model.image_channels = 3;
-  s.model.image_height = name.ends_with("-odd") ? 71 : 64;
-  s.model.image_width = 64;
-  const bool lenet = s.model.family == "lenet";
+  s.model.image_channels = unet ? 1 : 3;
+  s.model.image_height = name.ends_with("-odd") ? 71 : deep ? 16 : 64;
+  s.model.image_width = deep ? 16 : 64;
+  s.model.image_depth = deep ? 16 : 0;
   s.model.layers = lenet ? 4 : 9;
+  if (unet) s.model.embed = deep ? 8 : 16;
+  s.parallel.allow_repeat = deep;  // of 16 planes, the lowest level has one
   s.train.micro_batch = lenet ? 4 : 2;
-  s.train.global_batch = s.train.micro_batch;
+  s.train.global_batch = 2 * s.train.micro_batch;
   if (!lenet) s.parallel.device = "cpu";
   return s;
 }
@@ -100,8 +103,8 @@ TEST_P(Interior, LossAndGradientsOfOneRankInFp32) {
 
 INSTANTIATE_TEST_SUITE_P(All, Interior,
                          testing::Values(ModelLayout{"lenet", "space=2"}, ModelLayout{"lenet-odd", "space=2 data=2"},
-                                         ModelLayout{"resnet18", "space=2"},
-                                         ModelLayout{"resnet18", "space=2 recompute=full"}),
+                                         ModelLayout{"unet", "space=2"}, ModelLayout{"unet", "space=2 recompute=full"},
+                                         ModelLayout{"unet-deep", "space=2 space_dims=depth"}),
                          [](const auto& info) { return test_name(info.param); });
 
 TEST(Interior, OfOneRankInFp64) {
@@ -110,10 +113,13 @@ TEST(Interior, OfOneRankInFp64) {
   EXPECT_EQ(difference(found, twin(large_images, layout.model, "fp64", 1), 1e-9), "");
 }
 
-// The stem and layer1 of ResNet-18, whose other layers have fewer positions; LeNet's second convolution has fewer, too.
+// The stem and layer1 of ResNet-18, whose other layers have fewer positions; LeNet's second convolution has fewer, too,
+// and the U-Net's first has one channel.
 TEST(Interior, WhichConvolutionsHaveOne) {
   EXPECT_EQ(convolutions(compiled({"resnet18", "space=2"})), std::pair(20, 5));
   EXPECT_EQ(convolutions(compiled({"lenet", "space=2"})), std::pair(2, 1));
+  EXPECT_EQ(convolutions(compiled({"unet", "space=2"})).second, 3);
+  EXPECT_EQ(convolutions(compiled({"unet-deep", "space=2 space_dims=depth"})).second, 3);
   EXPECT_EQ(convolutions(compiled({"lenet", "space=4 tiles"})), std::pair(2, 0));
   EXPECT_EQ(convolutions(compiled({"lenet", "data=2"})), std::pair(2, 0));
 }
