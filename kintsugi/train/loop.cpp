@@ -321,6 +321,8 @@ class Steps {
       : rank_(rank), inputs_(inputs), saver_(saver), stragglers_(stragglers), options_(options) {}
 
   void begin(Progress& progress) {
+    // Sampling waits for the weights of the previous step anyway, whose metrics are those of its own rollouts.
+    if (inputs_.rollouts) end_but(0, progress), tell_of_ended();
     const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train, progress.step);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
     if (inputs_.rollouts) inputs_.made = inputs_.rollouts->make(progress.step);
