@@ -4,7 +4,10 @@
 #include "kintsugi/kernels/gpu/compare_test.h"
 #include "kintsugi/kernels/gpu/convolution.h"
 #include "kintsugi/tensor/window.h"
+#include "kintsugi/train/compare.h"
+#include "kintsugi/train/random_samples.h"
 #include "tests/cudnn/standin_test.h"
+#include "tests/device_layouts.h"
 
 namespace kintsugi::tests::cudnn_convolution_test {
 namespace {
@@ -121,6 +124,50 @@ TEST(CudnnConvolution, BlocksWithHalos) {
                     {&x, &w}, {{layer.y, DType::f32}});
   EXPECT_EQ(cudnn::standin().calls.size(), 2u);
 }
+
+// A layout of a network of images, whose convolutions are computed by the library.
+class CudnnImages : public testing::TestWithParam<DeviceLayout> {};
+
+config::Settings small(const DeviceLayout& layout) {
+  config::Settings s = settings_of(layout);
+  s.train.global_batch = 4;
+  s.train.micro_batch = 2 / s.parallel.data;
+  s.train.label_smoothing = 0.1;
+  return s;
+}
+
+int64_t convolutions() {
+  int64_t count = 0;
+  for (const Call& call : cudnn::standin().calls) count += call.convolutions;
+  return count;
+}
+
+TEST_P(CudnnImages, Trains) {
+  const config::Settings s = small(GetParam());
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  const train::Comparison c = train::compare(
+      {.settings = s, .data = samples, .steps = 2, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+  EXPECT_EQ(c.first(), nullptr) << train::print(c);
+  EXPECT_GT(convolutions(), 0);
+}
+
+// Graphs are built when programs are bound, never in a step.
+TEST_P(CudnnImages, PlansOnceForAll) {
+  const config::Settings s = small(GetParam());
+  train::LayoutRun run(s);
+  const int64_t bound = cudnn::standin().plans;
+  EXPECT_TRUE(cudnn::standin().calls.empty());
+  for (int64_t step = 0; step < 2; ++step)
+    run.step(step, 1e-2, [&](int64_t m, samples::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+  EXPECT_GT(convolutions(), 0);
+  EXPECT_EQ(cudnn::standin().plans, bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudnnImages,
+                         testing::Values(DeviceLayout{"lenet", "fp32", ""}, DeviceLayout{"lenet", "bf16", ""},
+                                         DeviceLayout{"lenet", "fp32", "space=2"},
+                                         DeviceLayout{"lenet", "fp32", "space=2 data=2 zero=1"}));
 
 }  // namespace
 }  // namespace kintsugi::tests::cudnn_convolution_test
