@@ -133,6 +133,8 @@ int64_t chunks_of(const tensor::Shape& experts) {
 
 // --- dispatch, combine, weigh
 
+constexpr int kSlotBlocks = 4;  // per multiprocessor, at least
+
 // Slots of tokens: the row of the local block of y of each choice.
 struct SlotRows {
   const int32_t* slots;  // [batch seq choice]
@@ -220,7 +222,7 @@ __global__ void __launch_bounds__(kPieceThreads)
 
 // A warp per token and choice: the dot product of their rows.
 template <typename T, int N>
-__global__ void __launch_bounds__(kPieceThreads)
+__global__ void __launch_bounds__(kPieceThreads, kSlotBlocks)
     weigh_slots(SlotRows rows, const T* y, const T* x, float* dweights, int64_t embed, int64_t pairs, bool add) {
   constexpr int kWarps = kPieceThreads / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -301,9 +303,9 @@ struct SlotValues {
   bool add[2];
 };
 
-template <int N>
-__global__ void __launch_bounds__(kPieceThreads)
-    gate_slots(FilledSlots slots, Gate gate, SlotValues v, int rows_each, bool backward) {
+template <int N, bool kBackward>
+__global__ void __launch_bounds__(kPieceThreads, kSlotBlocks)
+    gate_slots(FilledSlots slots, Gate gate, SlotValues v, int rows_each) {
   GPU_DYNAMIC_SHARED(int, first);
   for_filled_rows(slots, rows_each, first, [&](int64_t row, int rows, int) {
     for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < static_cast<int64_t>(rows) * v.wide;
@@ -311,17 +313,17 @@ __global__ void __launch_bounds__(kPieceThreads)
       const int64_t at = row * v.wide + i;
       float g[N], u[N], made[N];
       v.gate.load(g, at), v.up.load(u, at);
-      if (!backward) {
+      if constexpr (kBackward) {
+        float dy[N], dup[N];
+        v.dy.load(dy, at);
+        GPU_UNROLL
+        for (int k = 0; k < N; ++k) gate.gradient(g[k], u[k], dy[k], made[k], dup[k]);
+        v.dgate.put(at, made, v.add[0]), v.dup.put(at, dup, v.add[1]);
+      } else {
         GPU_UNROLL
         for (int k = 0; k < N; ++k) made[k] = gate.value(g[k], u[k]);
         v.y.put(at, made, v.add[0]);
-        continue;
       }
-      float dy[N], dup[N];
-      v.dy.load(dy, at);
-      GPU_UNROLL
-      for (int k = 0; k < N; ++k) gate.gradient(g[k], u[k], dy[k], made[k], dup[k]);
-      v.dgate.put(at, made, v.add[0]), v.dup.put(at, dup, v.add[1]);
     }
   });
 }
@@ -350,15 +352,17 @@ void launch_gate(const KernelCall& call, const View& counts, const View& dy, boo
                         .add = {call.accumulates(0), backward && call.accumulates(1)}};
   const FilledSlots slots = filled_slots(call, y.shape(), counts);
   const int each = rows_of_tile(v.wide);
-  const auto kernel = in_eights({&gate, &up, &dy, &y, &second}, v.wide) ? gate_slots<8> : gate_slots<1>;
-  launch_filled(call, slots, each, kernel, slots, gate_of(call), v, each, backward);
+  const bool wide = in_eights({&gate, &up, &dy, &y, &second}, v.wide);
+  const auto kernel = backward ? (wide ? gate_slots<8, true> : gate_slots<1, true>)
+                               : (wide ? gate_slots<8, false> : gate_slots<1, false>);
+  launch_filled(call, slots, each, kernel, slots, gate_of(call), v, each);
 }
 
 // --- Biases
 
 // y = x + the bias of the expert; in place if they are the same.
 template <int N>
-__global__ void __launch_bounds__(kPieceThreads)
+__global__ void __launch_bounds__(kPieceThreads, kSlotBlocks)
     add_expert_bias(FilledSlots slots, AnyData x, AnyData bias, AnyData y, int wide, int rows_each) {
   GPU_DYNAMIC_SHARED(int, first);
   for_filled_rows(slots, rows_each, first, [&](int64_t row, int rows, int expert) {
