@@ -36,7 +36,7 @@ inline int channels_across(int64_t channels, int n) {
 
 // Two sums of a channel.
 struct ChannelSum {
-  double first = 0, second = 0;
+  double first, second;
 
   __device__ ChannelSum& operator+=(const ChannelSum& other) {
     first += other.first, second += other.second;
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(32 * kChannelJoins) join_channel_sums(F f, int
   let_next_begin();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
   const int64_t output = static_cast<int64_t>(blockIdx.x) * 32 + lane;
-  ChannelSum sum;
+  ChannelSum sum = {};
   if (output < outputs) {
     const int64_t items = f.items(output);
     for (int64_t i = group; i < items; i += kChannelJoins) sum += f.term(output, i);

@@ -53,8 +53,9 @@ struct ResampleAxis {
   }
 
   // Number of taps of a position of y, of which some may have no weight, and each of them.
-  __device__ __forceinline__ int count(Resampled kind, int o) const {
-    switch (kind) {
+  template <Resampled kKind>
+  __device__ __forceinline__ int count(int o) const {
+    switch (kKind) {
       case Resampled::average:
         return kernel;
       case Resampled::average_grad:
@@ -70,8 +71,9 @@ struct ResampleAxis {
     }
     return 0;
   }
-  __device__ __forceinline__ Tap tap(Resampled kind, int o, int k) const {
-    switch (kind) {
+  template <Resampled kKind>
+  __device__ __forceinline__ Tap tap(int o, int k) const {
+    switch (kKind) {
       case Resampled::average: {
         const int at = o * stride - low + k * dilation;
         return covered.has(at) ? Tap{at, share(o)} : Tap{};
@@ -103,29 +105,29 @@ struct ResampleAxis {
 };
 
 struct Resampling {
-  Resampled kind = Resampled::average;
   ResampleAxis axis[kSpatial];
   int64_t inputs = 1, channels = 1;  // inputs: positions of x per sample
   ImagePieces pieces;                // of y
   bool add = false;
 };
 
-template <typename T, int N>
+template <Resampled kKind, typename T, int N>
 __global__ void __launch_bounds__(kPieceThreads, 2) resample(Resampling r, const T* x, T* y) {
   for (int64_t piece = first_piece(); piece < r.pieces.count; piece += all_threads()) {
     const ImagePieces::At at = r.pieces.at(piece, N);
     const T* const from = x + at.sample * r.inputs * r.channels + at.channel;
-    const int taps0 = r.axis[0].count(r.kind, at.position[0]), taps1 = r.axis[1].count(r.kind, at.position[1]),
-              taps2 = r.axis[2].count(r.kind, at.position[2]);
+    const int taps0 = r.axis[0].template count<kKind>(at.position[0]),
+              taps1 = r.axis[1].template count<kKind>(at.position[1]),
+              taps2 = r.axis[2].template count<kKind>(at.position[2]);
     float sum[N] = {};
     for (int k0 = 0; k0 < taps0; ++k0) {
-      const Tap t0 = r.axis[0].tap(r.kind, at.position[0], k0);
+      const Tap t0 = r.axis[0].template tap<kKind>(at.position[0], k0);
       if (t0.weight == 0) continue;
       for (int k1 = 0; k1 < taps1; ++k1) {
-        const Tap t1 = r.axis[1].tap(r.kind, at.position[1], k1);
+        const Tap t1 = r.axis[1].template tap<kKind>(at.position[1], k1);
         if (t1.weight == 0) continue;
         for (int k2 = 0; k2 < taps2; ++k2) {
-          const Tap t2 = r.axis[2].tap(r.kind, at.position[2], k2);
+          const Tap t2 = r.axis[2].template tap<kKind>(at.position[2], k2);
           if (t2.weight == 0) continue;
           const float weight = t0.weight * t1.weight * t2.weight;
           Packed<T, N> some;
@@ -147,7 +149,7 @@ bool backward(Resampled kind) {
 Resampling resampling_of(const KernelCall& call, Resampled kind, int wide) {
   const View &x = call.ins[0], &y = call.outs[0];
   Resampling r;
-  r.kind = kind, r.add = call.accumulates(0);
+  r.add = call.accumulates(0);
   const ImageShape in = image_shape(call.kind, x.shape()), out = image_shape(call.kind, y.shape());
   for (int d = 0; d < kSpatial; ++d) {
     r.axis[d].from = static_cast<int>(in.size[d]), r.axis[d].to = static_cast<int>(out.size[d]);
@@ -177,15 +179,16 @@ Resampling resampling_of(const KernelCall& call, Resampled kind, int wide) {
   return r;
 }
 
-void resample_as(const KernelCall& call, Resampled kind) {
+template <Resampled kKind>
+void resample_as(const KernelCall& call) {
   const View &x = call.ins[0], &y = call.outs[0];
   if (y.elements() == 0) return;
   base::require(x.dtype() == y.dtype(), "kernel", "{} of {} to {} on a device", call.kind, name_of(x.dtype()),
                 name_of(y.dtype()));
   dispatch("resample", x.dtype(), [&]<typename T>(T) {
     const auto launch_as = [&]<int N>(std::integral_constant<int, N>) {
-      const Resampling r = resampling_of(call, kind, N);
-      launch_pieces(*call.stream, r.pieces.count, resample<T, N>, r, data<T>(x), data<T>(y));
+      const Resampling r = resampling_of(call, kKind, N);
+      launch_pieces(*call.stream, r.pieces.count, resample<kKind, T, N>, r, data<T>(x), data<T>(y));
     };
     with_wide_channels<T>(width(x.shape()), launch_as, x.data, y.data);
   });
@@ -194,22 +197,22 @@ void resample_as(const KernelCall& call, Resampled kind) {
 }  // namespace
 
 void adaptive_pool(const KernelCall& call) {
-  resample_as(call, Resampled::adaptive);
+  resample_as<Resampled::adaptive>(call);
 }
 void adaptive_pool_grad(const KernelCall& call) {
-  resample_as(call, Resampled::adaptive_grad);
+  resample_as<Resampled::adaptive_grad>(call);
 }
 void average_pool(const KernelCall& call) {
-  resample_as(call, Resampled::average);
+  resample_as<Resampled::average>(call);
 }
 void average_pool_grad(const KernelCall& call) {
-  resample_as(call, Resampled::average_grad);
+  resample_as<Resampled::average_grad>(call);
 }
 void upsample(const KernelCall& call) {
-  resample_as(call, Resampled::upsample);
+  resample_as<Resampled::upsample>(call);
 }
 void upsample_grad(const KernelCall& call) {
-  resample_as(call, Resampled::upsample_grad);
+  resample_as<Resampled::upsample_grad>(call);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU
