@@ -61,7 +61,7 @@ inline void set_image(config::Model& m) {
   if (const int64_t fixed = models::family(m.family).config.layers; fixed > 0) m.layers = fixed;
   m.image_channels = 3;
   m.image_height = m.image_width = 32;
-  if (m.family == "lenet") m.image_height = 24, m.image_width = 16;
+  if (m.family == "lenet") m.image_height = 24, m.image_width = 20;
   if (m.family.starts_with("resnet")) m.image_height = 16, m.image_width = 8;
   if (m.family == "alexnet") m.image_height = m.image_width = 64;
   if (m.family == "unet") m.image_height = 48, m.image_width = 16, m.embed = 2;
