@@ -117,12 +117,12 @@ TEST_F(RewardRuns, LayoutsSampleTheSameAnswers) {
   }
 }
 
-// Answers that a device samples, with caches and without, and its steps.
+// Answers that a device samples, with caches and without, and its steps, whose metrics are read a step late.
 TEST_F(RewardRuns, DevicesSampleTheAnswersOfTheProcessor) {
   const auto steps = [&](const std::string& name, const std::string& sets) {
     const Ended done =
-        run("train run.toml --set train.steps=3 train.global_batch=16 train.micro_batch=8 grpo.group=8 "
-            "train.evaluate_every=2 train.folder=runs/" +
+        run("train run.toml --set train.steps=4 train.global_batch=16 train.micro_batch=8 grpo.group=8 "
+            "train.evaluate_every=4 train.folder=runs/" +
             name + sets);
     EXPECT_EQ(done.code, 0) << done.err;
     return metrics("runs/" + name);
@@ -131,13 +131,16 @@ TEST_F(RewardRuns, DevicesSampleTheAnswersOfTheProcessor) {
     const std::string name = layout.empty() ? "whole" : "context";
     const std::vector<base::Json> want = steps(name + "_cpu", layout),
                                   got = steps(name + "_device", layout + " parallel.device=emulated");
-    ASSERT_EQ(want.size(), 3u);
-    ASSERT_EQ(got.size(), 3u);
-    for (size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(want.size(), 4u);
+    ASSERT_EQ(got.size(), 4u);
+    double apart = 0;  // rewards of a step and of the next
+    for (size_t i = 0; i < 4; ++i) {
       EXPECT_LT(got[i].at("rollout_gap").number(), 1e-5);
       for (const char* key : {"reward", "reward_spread", "answer_tokens", "loss", "gradient_norm"})
         EXPECT_NEAR(got[i].at(key).number(), want[i].at(key).number(), 1e-4) << layout << " " << i << " " << key;
+      if (i > 0) apart += std::abs(want[i].at("reward").number() - want[i - 1].at("reward").number());
     }
+    EXPECT_GT(apart, 0.05);
   }
 }
 
