@@ -20,6 +20,7 @@ KINTSUGI_MATH_(float, fabsf(float x), __builtin_fabsf(x))
 KINTSUGI_MATH_(float, fabs(float x), __builtin_fabsf(x))
 KINTSUGI_MATH_(double, fabs(double x), __builtin_fabs(x))
 KINTSUGI_MATH_(double, floor(double x), __builtin_floor(x))
+KINTSUGI_MATH_(float, rintf(float x), __builtin_rintf(x))
 KINTSUGI_MATH_(float, fmaxf(float x, float y), __builtin_fmaxf(x, y))
 KINTSUGI_MATH_(float, fmaf(float x, float y, float z), __builtin_fmaf(x, y, z))
 #undef KINTSUGI_MATH_

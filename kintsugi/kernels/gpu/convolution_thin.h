@@ -17,7 +17,7 @@ __device__ __forceinline__ void add_products(float (&sums)[N], const AnyData& a,
 }
 
 // Positions of `to` that are computed, along a dim.
-__device__ __forceinline__ int thin_count(const ConvolutionAxis& a, bool gradient) {
+__host__ __device__ __forceinline__ int thin_count(const ConvolutionAxis& a, bool gradient) {
   return gradient ? a.in : a.out_end - a.out_begin;
 }
 
