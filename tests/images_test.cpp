@@ -145,6 +145,18 @@ TEST_F(ImageRuns, OnADeviceTheyTrainAndClassifyAsOnTheProcessor) {
   EXPECT_EQ(classified("emulated"), classified("cpu"));
 }
 
+// As of processes without NCCL.
+TEST_F(ImageRuns, HalosOfDevicesTravelThroughHostMemory) {
+  base::write_file_atomically(files_.file("net.toml"),
+                              "[model]\nfamily = \"lenet\"\noutputs = 5\nimage_channels = 3\nimage_height = 24\n"
+                              "image_width = 20\n[train]\nsteps = 4\nglobal_batch = 4\noptimizer = \"sgd\"\n"
+                              "[parallel]\nspace = 2\nthreads = 1\ndevice = \"emulated\"\n");
+  const Ended e =
+      run_kintsugi(files_.folder(""), "compare net.toml --random --steps 2", "export KINTSUGI_DEVICE_GROUPS=host");
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_NE(e.out.find("the same: 2 steps, 2 ranks (space=2)"), std::string::npos) << e.out;
+}
+
 TEST_F(ImageRuns, ImagesThatDoNotFitAreSaid) {
   const auto error_of = [&](const std::vector<std::string>& sets) -> std::string {
     try {
