@@ -126,7 +126,7 @@ const Window kThree = {.kernel = 3, .low = 1, .high = 1};
 
 TEST(SplitInterior, WhatNeedsNoHaloIsComputedBeforeTheWait) {
   Convolved m({{"height", 64, kThree, 2}, {"width", 8, kThree}});
-  split_interior(m.p, *kernels::reference_kernels());
+  split_interior(m.p, *kernels::reference_kernels(), {.fewest_positions = 0});
   const std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
   ASSERT_EQ(list.size(), 6u);
   EXPECT_EQ(to_string(list[2].attributes), "place=own");
@@ -187,9 +187,9 @@ TEST(SplitInterior, WhereItDoesNotPay) {
     split_interior(m.p, *kernels::reference_kernels(), rule);
     return m.p.bodies[0].instructions.size() - 3;
   };
-  EXPECT_EQ(parts({.fewest_positions = 16 * 32}, 4e6), 3u);
-  EXPECT_EQ(parts({.fewest_positions = 16 * 32 + 1}, 4e6), 1u);
-  EXPECT_EQ(parts({.fewest_positions = 0}, 3.9e6), 1u);
+  EXPECT_EQ(parts({.fewest_positions = 16 * 32}, 3e7), 3u);
+  EXPECT_EQ(parts({.fewest_positions = 16 * 32 + 1}, 3e7), 1u);
+  EXPECT_EQ(parts({.fewest_positions = 0}, 2.9e7), 1u);
   EXPECT_EQ(parts({.fewest_positions = 0}, 9e8, true), 1u);
   EXPECT_EQ(parts({.fewest_positions = 0}, 1e9, true), 3u);
 }
@@ -200,7 +200,7 @@ TEST(SplitInterior, TheLastOfTwoSplitDims) {
   EXPECT_EQ(interior(axes), "whole");  // the kernel computes parts along the first dim only
   EXPECT_EQ(interior(axes, AnyDim()), "width 2 to 30 of 32");
   Convolved m(axes);
-  split_interior(m.p, AnyDim());
+  split_interior(m.p, AnyDim(), {.fewest_positions = 0});
   overlap(m.p);
   EXPECT_EQ(text(m.p),
             "forward:\n"
