@@ -1,5 +1,5 @@
 // CUDA's math functions for AMD devices, without ROCm's library: clang builtins, and polynomials for erf and tanh, and
-// for log and cos in fp64.
+// for exp, log and cos in fp64.
 #pragma once
 
 #define KINTSUGI_MATH_(T, name, ...)         \
@@ -44,6 +44,23 @@ static __device__ __forceinline__ double log(double x) {
   for (int n = 23; n >= 3; n -= 2) r = __builtin_fma(r, square, 1.0 / n);
   r = 2 * __builtin_fma(r * square, s, s);
   return __builtin_fma(e, 0x1.62e42fefa3800p-1, __builtin_fma(e, 0x1.ef35793c76730p-45, r));
+}
+
+// Goldberg, "What every computer scientist should know about floating-point arithmetic", theorem 4.
+static __device__ __forceinline__ double log1p(double x) {
+  const double sum = 1 + x;
+  return sum == 1 ? x : log(sum) * (x / (sum - 1));
+}
+
+// exp x = 2^n exp r with |r| <= ln 2 / 2, and the power series of exp r.
+static __device__ __forceinline__ double exp(double x) {
+  const double n = __builtin_floor(__builtin_fma(x, 0x1.71547652b82fep+0, 0.5));
+  if (!(n > -1022)) return x != x ? x : 0;
+  if (n > 1023) return __builtin_inf();
+  const double r = __builtin_fma(-n, 0x1.ef35793c76730p-45, __builtin_fma(-n, 0x1.62e42fefa3800p-1, x));
+  double sum = 1;
+  for (int k = 14; k > 0; --k) sum = __builtin_fma(sum, r / k, 1.0);
+  return sum * __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(n) + 1023) << 52);
 }
 
 // For a few turns at most: reduces to a quarter turn, then uses the series of cos and sin.

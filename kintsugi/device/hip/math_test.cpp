@@ -34,6 +34,22 @@ TEST(HipMath, Log) {
   for (int e = -1000; e <= 1000; ++e) compare(std::ldexp(0.7, e));
 }
 
+TEST(HipMath, Log1p) {
+  const auto compare = [](double x) { EXPECT_NEAR(hip_math::log1p(x), std::log1p(x), 6e-16 * std::fabs(x)) << x; };
+  for_numbers(0, 1, compare);
+  for_numbers(-1e-9, 1e-9, compare);
+}
+
+TEST(HipMath, Exp) {
+  for_numbers(-700, 700, [](double x) { EXPECT_NEAR(hip_math::exp(x) / std::exp(x), 1, 4e-16) << x; });
+  for_numbers(-1, 1, [](double x) { EXPECT_NEAR(hip_math::exp(x), std::exp(x), 4e-16 * std::exp(x)) << x; });
+  EXPECT_EQ(hip_math::exp(0), 1);
+  EXPECT_EQ(hip_math::exp(-1e300), 0);
+  EXPECT_EQ(hip_math::exp(1e300), INFINITY);
+  EXPECT_EQ(hip_math::exp(-INFINITY), 0);
+  EXPECT_TRUE(std::isnan(hip_math::exp(NAN)));
+}
+
 TEST(HipMath, Cos) {
   const double turn = 2 * std::numbers::pi;
   for_numbers(-turn, 2 * turn, [](double x) { EXPECT_NEAR(hip_math::cos(x), std::cos(x), 1e-15) << x; });
