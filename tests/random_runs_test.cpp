@@ -60,7 +60,7 @@ class Drawn : Draws {
     draw_model();
     draw_training(device);
     draw_layout();
-    if (device == "cpu") draw_experts();
+    draw_experts(device);
     return std::move(sets_);
   }
 
@@ -125,11 +125,12 @@ class Drawn : Draws {
     maybe(20, "parallel.keep_gathered", {true});
   }
 
-  // Of a third of the models that are not in bf16, where rounding decides which expert a token uses. Drawn apart, so
-  // that all else stays.
-  void draw_experts() {
+  // Of a third of the models that are not in bf16, nor in fp16 on a device, where rounding decides which expert a token
+  // uses. Drawn apart, so that all else stays.
+  void draw_experts(std::string_view device) {
     const auto below = [&](uint64_t n) { return of_experts_() % n; };
-    const bool narrow = std::ranges::find(sets_, "train.dtype=bf16") != sets_.end();
+    const auto has = [&](std::string_view given) { return std::ranges::find(sets_, given) != sets_.end(); };
+    const bool narrow = has("train.dtype=bf16") || (device != "cpu" && has("train.dtype=fp16"));
     if (below(3) != 0 || narrow) return;
     const uint64_t experts = below(2) ? 4 : 8, groups = below(3) ? 1 : 2;
     set("model.experts", experts);
