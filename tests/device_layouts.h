@@ -51,7 +51,7 @@ inline const std::vector<DeviceLayout>& device_layouts() {
       {"lenet", "fp32", "space=2"},
       {"lenet", "fp32", "space=2 data=2 zero=1"},
       {"lenet", "fp32", "pipe=2 schedule=1f1b"},
-      {"lenet", "bf16", "tensor=2 data=2 zero=3"},
+      {"lenet", "fp32", "tensor=2 data=2 zero=3"},
   };
   return list;
 }

@@ -157,7 +157,7 @@ __device__ __forceinline__ void copy_converted(T* to, const Grouped& g, int expe
 }
 
 template <typename T, bool kOfWeights, bool kAcrossB, int kM, int kN, int kStages>
-__global__ void __launch_bounds__(Shape16<kM, kN>::kThreads) multiply_groups_16(Grouped g) {
+__global__ void __launch_bounds__(Shape16<kM, kN>::kThreads, 1) multiply_groups_16(Grouped g) {
   using S = Shape16<kM, kN>;
   constexpr bool kAcrossA = kOfWeights;
   constexpr int kPartA = kPart<kAcrossA, kM>, kPartB = kPart<kAcrossB, kN>;
