@@ -1,4 +1,4 @@
-// Convolutions by cuDNN on the emulated device, with the stand-in: requests, fallbacks, and a network that trains.
+// cuDNN convolutions on the emulated device, through the stand-in: requests, fallbacks, and training of a network.
 #include <gtest/gtest.h>
 
 #include "kintsugi/kernels/gpu/compare_test.h"

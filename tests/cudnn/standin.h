@@ -32,7 +32,7 @@ struct Standin {
   bool refuses = false;         // it has no way for any graph
   bool narrow_weights = false;  // gradients of 16-bit weights are stored in 16 bits only
   std::vector<int> notes;       // cudnnBackendNumericalNote_t of its engine
-  int64_t needs = 0;            // bytes that a graph works in, beside what it needs itself
+  int64_t needs = 0;            // workspace bytes added to what a graph requires
   int64_t plans = 0;            // that were made
   std::vector<Call> calls;
   std::vector<std::string> broken;  // rules that were not kept

@@ -1,4 +1,4 @@
-// Convolutions of the stand-in: their rules, and their results in fp64.
+// Checks the descriptors of convolutions in the cuDNN stand-in, and computes them in fp64.
 #pragma once
 
 #include <fmt/format.h>

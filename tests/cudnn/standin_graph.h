@@ -1,4 +1,4 @@
-// What the stand-in keeps of graphs: descriptors with their attributes, and the numbers of tensors.
+// Graphs in the cuDNN stand-in: descriptors with their attributes, and tensor ids.
 #pragma once
 
 #include <cudnn.h>

@@ -1,4 +1,4 @@
-// The stand-in of cuDNN, loaded by the tests of this program.
+// Loads the cuDNN stand-in for the tests of this program.
 #pragma once
 
 #include "tests/cudnn/standin.h"

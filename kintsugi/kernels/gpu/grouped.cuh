@@ -1,6 +1,6 @@
 // Matrix products of all experts of a rank in one launch, over slots in use only. Each block numbers the tiles of all
-// experts from the counts, and computes every so many of them: the rows of a tile are adjacent slots in use of one
-// expert, of one sample after another. The order of sums does not depend on the device.
+// experts from the counts, and computes them with a stride of the grid's size. The rows of a tile are the slots in use
+// of one expert, sample by sample. The order of sums does not depend on the device.
 //
 // a: [batch expert slot depth], b: [expert depth columns] or [expert columns depth], y: [batch expert slot columns];
 // or, for the gradient of a weight, b: [batch expert slot columns], y: [expert depth columns], the sum over all rows of
