@@ -97,7 +97,10 @@ struct Check {
     return raw.text;
   }
 
+  // Of a list of any length, a single number is a list of one.
   Value operator()(const Numbers& list) const {
+    if (list.count == 0 && (raw.type == Type::integer || raw.type == Type::number))
+      return std::vector<double>{std::get<double>((*this)(list.each))};
     if (raw.type != Type::list) wrong_type();
     if (list.count != 0 && raw.items.size() != list.count)
       fail(fmt::format(" has {} item{}; it must be {}", raw.items.size(), raw.items.size() == 1 ? "" : "s",

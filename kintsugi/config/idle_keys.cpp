@@ -63,7 +63,9 @@ void warn_of_idle_token_keys(Resolved& given) {
 void warn_of_idle_model_keys(Resolved& given) {
   const Settings& s = given.settings;
   const bool images = given.catalog->family(s.model.family)->reads_images;
-  warn_if_idle(given, {"model.patch", "model.class_token", "model.drop_path"}, images, "model.family");
+  warn_if_idle(given,
+               {"model.patch", "model.class_token", "model.drop_path", "model.image_mean", "model.image_deviation"},
+               images, "model.family");
   if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
   warn_if_idle(given,
                {"model.features", "model.image_channels", "model.image_height", "model.image_width",

@@ -18,6 +18,7 @@ inline constexpr int64_t kMany = 1'000'000'000'000;  // steps
 inline constexpr int64_t kLarge = 1'000'000'000;     // tokens per sample, samples per batch
 inline constexpr int64_t kWide = 1'000'000;          // embedding size
 inline constexpr int64_t kRanks = 1'000'000;         // size of a mesh axis
+inline constexpr Number kAnyNumber = {-kInfinity, kInfinity};
 inline constexpr Number kPositive = {0, kInfinity, true};
 inline constexpr Number kNotNegative = {0, kInfinity};
 inline constexpr Number kFraction = {0, 1, false, true};

@@ -150,6 +150,19 @@ void check_objective(const Given& given) {
                           given.say("model.objective"));
 }
 
+// Numbers per channel: one for all, or as many as there are channels, once these are known.
+void check_normalization(const Given& given) {
+  const Model& m = given.settings.model;
+  for (const auto& [key, numbers] :
+       {std::pair{"model.image_mean", &m.image_mean}, std::pair{"model.image_deviation", &m.image_deviation}}) {
+    const auto count = static_cast<int64_t>(numbers->size());
+    if (count > 1 && m.image_channels > 0 && count != m.image_channels)
+      throw base::UserError("config", "{}{} has {} numbers, but images have {} channel{}; it must have {}",
+                            place(given, {key}), key, count, m.image_channels, m.image_channels == 1 ? "" : "s",
+                            m.image_channels == 1 ? "1" : fmt::format("1 or {}", m.image_channels));
+  }
+}
+
 void check_model(const Given& given) {
   const Model& m = given.settings.model;
   check_objective(given);
@@ -157,6 +170,7 @@ void check_model(const Given& given) {
     throw base::UserError("config", "{}{} is not possible with {}, which has {} layers; leave it out",
                           place(given, {"model.layers", "model.family"}), given.say("model.layers"),
                           given.say("model.family"), fixed);
+  check_normalization(given);
   if (!reads_tokens(given)) return;
   check_heads(given);
   check_layers(given, "model.window_layers", m.window_layers, kWindowLayers);
@@ -460,6 +474,7 @@ void fill_from_images(Resolved& resolved, const ImageSizes& sizes, int64_t outpu
   if (m.image_dtype != sizes.dtype)
     throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {"model.image_dtype"}),
                           resolved.say("model.image_dtype"), sizes.dtype);
+  check_normalization(resolved);
   if (numbers && m.outputs != outputs)
     throw base::UserError("config", "{}{}, but the data has {} for each image", place(resolved, {"model.outputs"}),
                           resolved.say("model.outputs"), outputs);
