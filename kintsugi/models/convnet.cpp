@@ -1,5 +1,8 @@
 #include "kintsugi/models/convnet.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ranges>
@@ -25,6 +28,11 @@ double deviation_of(double gain, int64_t inputs) {
 // The alternate name of channels between adjacent convolutions.
 std::string other_name(const std::string& name) {
   return name == "channel" ? "filter" : "channel";
+}
+
+// The attribute of a number per channel, or of one for all.
+std::string list_of(const std::vector<double>& given, double standard) {
+  return given.empty() ? fmt::format("{}", standard) : fmt::format("{}", fmt::join(given, " "));
 }
 
 // The fewest positions along each dim of an image for which all windows fit.
@@ -281,9 +289,10 @@ ValueId images(Builder& b) {
   dims.insert(dims.end(), {{"height", m.image_height}, {"width", m.image_width}});
   const bool bytes = m.image_dtype == "uint8";
   const ValueId images = b.input("images", Shape(dims), bytes ? DType::u8 : DType::f32);
-  return b.graph().op(
-      "pixels", {images},
-      {{"dtype", std::string(name_of(b.dtype()))}, {"mean", bytes ? "0.5" : "0"}, {"deviation", bytes ? "0.5" : "1"}});
+  return b.graph().op("pixels", {images},
+                      {{"dtype", std::string(name_of(b.dtype()))},
+                       {"mean", list_of(m.image_mean, bytes ? 0.5 : 0.0)},
+                       {"deviation", list_of(m.image_deviation, bytes ? 0.5 : 1.0)}});
 }
 
 Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string& head, double limit) {
