@@ -111,6 +111,10 @@ Positions positions(const Model& m) {
   return choice<Positions>(kPositions, m.positions);
 }
 
+Stem stem(const Model& m) {
+  return choice<Stem>(kStems, m.stem);
+}
+
 RopeScaling rope_scaling(const Model& m) {
   return choice<RopeScaling>(kRopeScalings, m.rope_scaling);
 }

@@ -72,6 +72,12 @@ enum class Positions : uint8_t { learned, rotary, none };
 inline constexpr std::array<std::string_view, 3> kPositions = {"learned", "rotary", "none"};
 Positions positions(const Model& model);
 
+// First layer of a ResNet: one 3x3 convolution, or a 7x7 convolution of stride 2 and a max pool; automatic: the first
+// for images of up to 64 pixels.
+enum class Stem : uint8_t { automatic, small, large };
+inline constexpr std::array<std::string_view, 3> kStems = {"auto", "small", "large"};
+Stem stem(const Model& model);
+
 enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
 inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linear", "llama3", "yarn", "longrope"};
 RopeScaling rope_scaling(const Model& model);

@@ -66,6 +66,8 @@ void warn_of_idle_model_keys(Resolved& given) {
   warn_if_idle(given,
                {"model.patch", "model.class_token", "model.drop_path", "model.image_mean", "model.image_deviation"},
                images, "model.family");
+  warn_if_idle(given, "model.stem", s.model.family.starts_with("resnet"), "model.family");
+  warn_if_idle(given, "model.final_norm_epsilon", s.model.family.starts_with("convnext"), "model.family");
   if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
   warn_if_idle(given,
                {"model.features", "model.image_channels", "model.image_height", "model.image_width",

@@ -219,6 +219,12 @@ std::vector<Key> model_keys() {
           {"drop_path", kFraction, fixed, "",
            "stochastic depth rate of the last block, for convnext and vit; grows linearly from 0 with depth",
            "drop_path_rate stochastic_depth"}),
+      trait<&Model::stem>("stem", one_of(kStems),
+                          "resnet: first layer, one 3x3 convolution or a 7x7 convolution of stride 2 and a max pool; "
+                          "auto: small for images of up to 64 pixels",
+                          "stem_type"),
+      trait<&Model::final_norm_epsilon>("final_norm_epsilon", kPositive,
+                                        "convnext: epsilon of the norm before the head"),
   };
 }
 

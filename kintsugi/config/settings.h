@@ -96,9 +96,11 @@ struct Model {
   // Per channel, or one for all, of values from 0 to 1 (uint8) or as they are (fp32). Empty: 0.5 and 0.5, or 0 and 1.
   std::vector<double> image_mean = {};
   std::vector<double> image_deviation = {};
-  int64_t patch = 0;        // patch size in pixels along each dim, where images are cut into patches
-  bool class_token = true;  // vit: classify the output of a learned token; otherwise the mean over all tokens
-  double drop_path = 0.0;   // stochastic depth rate of the last block; grows linearly with depth from 0
+  int64_t patch = 0;                 // patch size in pixels along each dim, where images are cut into patches
+  bool class_token = true;           // vit: classify the output of a learned token; otherwise the mean over all tokens
+  double drop_path = 0.0;            // stochastic depth rate of the last block; grows linearly with depth from 0
+  std::string stem = "auto";         // resnet: small | large | auto, by the image size
+  double final_norm_epsilon = 1e-6;  // convnext: that of the norm in front of the head
 
   bool operator==(const Model&) const = default;
 };

@@ -115,7 +115,7 @@ class NetBuilder {
     x_ = g_.make("adaptive_pool", {x_}, {{Shape(dims), g_.type(x_).dtype}}, {{"whole", whole}})[0];
   }
 
-  void add(const ChannelNorm& n) { x_ = channel_norm(n.name); }
+  void add(const ChannelNorm& n) { x_ = channel_norm(n.name, n.epsilon); }
 
   void add(const NextBlock& n) {
     const ValueId x = x_;
@@ -128,7 +128,7 @@ class NetBuilder {
     const ValueId depthwise =
         b_.weight(n.name + ".dwconv.weight", Shape(w), {Init::Kind::normal, kNextDeviation}, true);
     x_ = g_.add({g_.op("convolution", {x_, depthwise}, attributes), bias(n.name + ".dwconv", inner)});
-    x_ = channel_norm(n.name + ".norm");
+    x_ = channel_norm(n.name + ".norm", kNextEpsilon);
     const Dim wide = {"ffn", 4 * stream.size};
     const std::string positions = positions_of(g_.shape(x_));
     x_ = b_.linear(x_, n.name + ".pwconv1", {inner, wide}, positions + " ffn", kNextDeviation, true);
@@ -183,17 +183,17 @@ class NetBuilder {
   }
 
  private:
-  static constexpr double kNextDeviation = 0.02;
+  static constexpr double kNextDeviation = 0.02, kNextEpsilon = 1e-6;
 
   const Dim& channels() const { return last_dim(g_.shape(x_)); }
 
   ValueId bias(const std::string& name, const Dim& out) { return b_.weight(name + ".bias", {out}, {}, false); }
 
-  ValueId channel_norm(const std::string& name) {
+  ValueId channel_norm(const std::string& name, double epsilon) {
     const Dim c = channels();
     const ValueId gamma = b_.weight(name + ".gamma", {c}, {Init::Kind::constant, 1.0}, false),
                   beta = b_.weight(name + ".beta", {c}, {}, false);
-    return g_.op("layer_norm", {x_, gamma, beta}, {{"epsilon", 1e-6}, {"whole", c.name}});
+    return g_.op("layer_norm", {x_, gamma, beta}, {{"epsilon", epsilon}, {"whole", c.name}});
   }
 
   void activate(Act act) {

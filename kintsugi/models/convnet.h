@@ -45,6 +45,7 @@ struct AdaptiveMean {
 // A layer norm over the channels of each position, or of a sample after a GlobalMean.
 struct ChannelNorm {
   std::string name;
+  double epsilon = 1e-6;
 };
 // Liu et al. 2022, "A ConvNet for the 2020s", section 2: a depthwise convolution, a norm, two layers that expand and
 // contract, a learned scale, and a residual connection. Stochastic depth at the fraction `drop` of model.drop_path.

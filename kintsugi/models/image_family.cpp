@@ -29,6 +29,7 @@ Family image_family(const ImageFamily& family) {
       is("num_labels", "outputs", "1000"),
       {"image_dtype", ConfigRow::Use::is, "image_dtype", "\"uint8\"", "uint8:uint8 float32:fp32"},
       {"objective", ConfigRow::Use::is, "objective", "\"classes\"", "classes:classes numbers:numbers pixels:pixels"}};
+  keys.insert(keys.end(), family.config.begin(), family.config.end());
   if (family.objective == "pixels") keys.push_back(is("width", "embed", "128"));
   return {.config = {.name = family.name,
                      .about = family.about,

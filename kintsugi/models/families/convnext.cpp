@@ -31,7 +31,7 @@ Trunk convnext(Builder& b, const NextSizes& sizes) {
                                    static_cast<double>(before) / static_cast<double>(sizes.blocks() - 1)});
     }
   layers.back().emplace_back(GlobalMean{});
-  layers.back().emplace_back(ChannelNorm{"norm"});
+  layers.back().emplace_back(ChannelNorm{"norm", b.model().final_norm_epsilon});
   return convnet(b, layers, "head");
 }
 
@@ -61,8 +61,12 @@ std::string convnext_name(std::string_view ours) {
 
 Family convnext_family(std::string_view name, std::string_view about, const NextSizes& sizes,
                        Trunk (*build)(Builder&)) {
-  return image_family(
-      {.name = name, .about = about, .layers = sizes.blocks() + 1, .build = build, .their_name = convnext_name});
+  return image_family({.name = name,
+                       .about = about,
+                       .layers = sizes.blocks() + 1,
+                       .build = build,
+                       .their_name = convnext_name,
+                       .config = {is("final_norm_epsilon", "final_norm_epsilon", "1e-06")}});
 }
 
 constexpr NextSizes kTiny = {{3, 3, 9, 3}, 96}, kSmall = {{3, 3, 27, 3}, 96}, kBase = {{3, 3, 27, 3}, 128};

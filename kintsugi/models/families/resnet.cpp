@@ -1,5 +1,5 @@
 // He et al. 2016, sections 3.3 and 4, with the stride of a bottleneck in its second convolution ("v1.5"). Images of up
-// to 64 pixels use a stem that keeps their size, as in section 4.2.
+// to 64 pixels use a stem that keeps their size, as in section 4.2, unless model.stem names the other.
 #include <algorithm>
 #include <array>
 
@@ -15,8 +15,10 @@ using Blocks = std::array<int64_t, kGroups>;  // per group
 constexpr int64_t kSmallImage = 64;
 
 NetLayer stem_of(const config::Model& m) {
-  if (std::max(m.image_height, m.image_width) <= kSmallImage)
-    return {Convolve{"conv1", 64, {.kernel = 3, .padding = 1}, true}};
+  const config::Stem stem = config::stem(m);
+  const bool small = stem == config::Stem::automatic ? std::max(m.image_height, m.image_width) <= kSmallImage
+                                                     : stem == config::Stem::small;
+  if (small) return {Convolve{"conv1", 64, {.kernel = 3, .padding = 1}, true}};
   return {Convolve{"conv1", 64, {.kernel = 7, .stride = 2, .padding = 3}, true},
           MaxPool{{.kernel = 3, .stride = 2, .padding = 1}}};
 }
@@ -63,7 +65,13 @@ std::string resnet_name(std::string_view ours) {
 Family resnet_family(std::string_view name, std::string_view about, const Blocks& blocks, Trunk (*build)(Builder&)) {
   int64_t layers = 1;
   for (int64_t n : blocks) layers += n;
-  return image_family({.name = name, .about = about, .layers = layers, .build = build, .their_name = resnet_name});
+  return image_family(
+      {.name = name,
+       .about = about,
+       .layers = layers,
+       .build = build,
+       .their_name = resnet_name,
+       .config = {{"stem", ConfigRow::Use::is, "stem", "\"auto\"", "auto:auto small:small large:large"}}});
 }
 
 constexpr Blocks k18 = {2, 2, 2, 2}, k34 = {3, 4, 6, 3},  // and of ResNet-50
