@@ -76,6 +76,15 @@ QueryKeyNorm query_key_norm(const Model& m) {
   return choice<QueryKeyNorm>(kQueryKeyNorms, m.query_key_norm);
 }
 
+BatchNorm batch_norm(const Model& m) {
+  return choice<BatchNorm>(kBatchNorms, m.batch_norm);
+}
+
+int64_t batch_norm_group(const Settings& s) {
+  if (batch_norm(s.model) == BatchNorm::all) return 0;
+  return s.model.batch_norm_samples > 0 ? s.model.batch_norm_samples : s.train.micro_batch;
+}
+
 Residual residual(const Model& m) {
   return choice<Residual>(kResiduals, m.residual);
 }

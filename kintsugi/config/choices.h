@@ -44,6 +44,13 @@ enum class QueryKeyNorm : uint8_t { none, head, all };
 inline constexpr std::array<std::string_view, 3> kQueryKeyNorms = {"none", "head", "all"};
 QueryKeyNorm query_key_norm(const Model& model);
 
+// The samples whose statistics a batch norm uses: all of a pass, or those of one data replica.
+enum class BatchNorm : uint8_t { all, replica };
+inline constexpr std::array<std::string_view, 2> kBatchNorms = {"all", "replica"};
+BatchNorm batch_norm(const Model& model);
+// The number of consecutive samples that share batch statistics; 0: all of a pass.
+int64_t batch_norm_group(const Settings& settings);
+
 // Attention, then feed-forward; or both applied to the same x, with separate norms or one.
 enum class Residual : uint8_t { sequential, parallel, parallel_one_norm };
 inline constexpr std::array<std::string_view, 3> kResiduals = {"sequential", "parallel", "parallel_one_norm"};

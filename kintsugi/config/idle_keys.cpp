@@ -59,6 +59,13 @@ void warn_of_idle_token_keys(Resolved& given) {
                tokens, "model.family");
 }
 
+void warn_of_idle_norm_keys(Resolved& given) {
+  const Model& m = given.settings.model;
+  const bool norms = m.family.starts_with("resnet") || m.family == "unet" || m.family.ends_with("_bn");
+  warn_if_idle(given, {"model.batch_norm", "model.batch_norm_samples"}, norms, "model.family");
+  if (norms) warn_if_idle(given, "model.batch_norm_samples", batch_norm(m) == BatchNorm::replica, "model.batch_norm");
+}
+
 // Keys of parts that the model lacks.
 void warn_of_idle_model_keys(Resolved& given) {
   const Settings& s = given.settings;
@@ -68,6 +75,7 @@ void warn_of_idle_model_keys(Resolved& given) {
                images, "model.family");
   warn_if_idle(given, "model.stem", s.model.family.starts_with("resnet"), "model.family");
   warn_if_idle(given, "model.final_norm_epsilon", s.model.family.starts_with("convnext"), "model.family");
+  warn_of_idle_norm_keys(given);
   if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
   warn_if_idle(given,
                {"model.features", "model.image_channels", "model.image_height", "model.image_width",

@@ -225,6 +225,14 @@ std::vector<Key> model_keys() {
                           "stem_type"),
       trait<&Model::final_norm_epsilon>("final_norm_epsilon", kPositive,
                                         "convnext: epsilon of the norm before the head"),
+      model<&Model::batch_norm>({"batch_norm", one_of(kBatchNorms), fixed, "",
+                                 "samples whose statistics a batch norm uses: all of a pass over all data replicas, or "
+                                 "those of each replica",
+                                 "sync_bn sync_batchnorm sync_batch_norm"}),
+      model<&Model::batch_norm_samples>({"batch_norm_samples", Integer{0, kLarge}, fixed, "train.micro_batch",
+                                         "with batch_norm = \"replica\": consecutive samples that share statistics; "
+                                         "divides train.micro_batch",
+                                         "ghost_batch_size virtual_batch_size"}),
   };
 }
 

@@ -169,15 +169,14 @@ TEST(Read, UnknownKeys) {
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
             "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "
-            "image_depth, image_dtype, image_mean, image_deviation, drop_path, and 64 that "
-            "--keys lists");
+            "image_depth, image_dtype, image_mean, image_deviation, drop_path, batch_norm, batch_norm_samples, and 64 "
+            "that --keys lists");
   EXPECT_EQ(
       error_in("[model.attention]\nheads = 2\n"),
       "[config] run.toml:1: unknown key model.attention; [model] has family, name, layers, embed, heads, kv_heads, "
       "head_dim, ffn, vocab, context, dropout, features, outputs, image_channels, image_height, image_width, "
-      "image_depth, image_dtype, image_mean, image_deviation, drop_path, and 64 "
-      "that "
-      "--keys lists");
+      "image_depth, image_dtype, image_mean, image_deviation, drop_path, batch_norm, batch_norm_samples, and 64 "
+      "that --keys lists");
 }
 
 TEST(Read, UnknownSections) {

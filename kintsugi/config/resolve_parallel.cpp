@@ -130,6 +130,24 @@ void check_multiples(const Given& given) {
     }
 }
 
+// Groups of samples that share the statistics of batch norms are within one replica.
+void check_norm_groups(const Given& given) {
+  const Train& t = given.settings.train;
+  const int64_t group = batch_norm_group(given.settings), micro_batch = t.micro_batch;
+  if (group == 0 || micro_batch % group == 0) return;
+  const int64_t ranks = data_ranks(given.settings.parallel), share = t.global_batch / ranks;
+  if (share % group != 0)
+    throw base::UserError(
+        "config", "{}{} does not divide {} / {} data rank{}; nearest batch_norm_samples: {}; nearest global_batch: {}",
+        place(given, {"model.batch_norm_samples", "train.global_batch"}), given.say("model.batch_norm_samples"),
+        given.say("train.global_batch"), ranks, ranks == 1 ? "" : "s", divisors_around(share, group),
+        multiples_around(t.global_batch, group * ranks));
+  throw base::UserError("config", "{}{} does not divide {}; nearest batch_norm_samples: {}; nearest micro_batch: {}",
+                        place(given, {"model.batch_norm_samples", "train.micro_batch"}),
+                        given.say("model.batch_norm_samples"), given.say("train.micro_batch"),
+                        divisors_around(micro_batch, group), multiples_around(micro_batch, group));
+}
+
 // The samples of steps within the warm-up of the batch are whole micro-batches too, and fewer than those of others.
 void check_batch_warmup(const Given& given) {
   const Train& t = given.settings.train;
@@ -172,11 +190,16 @@ void derive_parallel(Given& given, int64_t cores) {
 void derive_micro_batch(Given& given) {
   Train& t = given.settings.train;
   const int64_t share = std::max<int64_t>(1, t.global_batch / data_ranks(given.settings.parallel));
-  int64_t micro_batch = std::min<int64_t>(share, 8);
+  const int64_t group = batch_norm(given.settings.model) == BatchNorm::replica
+                            ? std::max<int64_t>(1, given.settings.model.batch_norm_samples)
+                            : 1;
+  int64_t micro_batch = std::min<int64_t>(share, std::max<int64_t>(8 / group, 1) * group);
   const int64_t ranks = data_ranks(given.settings.parallel);
   const std::vector<BatchStage> stages = batch_stages(t);
   const auto divides = [&](const BatchStage& stage) { return stage.samples % (micro_batch * ranks) == 0; };
-  while (micro_batch > 1 && (share % micro_batch != 0 || !std::ranges::all_of(stages, divides))) --micro_batch;
+  while (micro_batch > 1 &&
+         (share % micro_batch != 0 || micro_batch % group != 0 || !std::ranges::all_of(stages, divides)))
+    --micro_batch;
   if (t.reproducible > 0) micro_batch = std::max<int64_t>(1, t.global_batch / t.reproducible);
   derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
 }
@@ -212,6 +235,7 @@ void check_batch(const Given& given) {
         place(given, {"train.micro_batch", "train.global_batch"}), given.say("train.global_batch"),
         given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
         multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
+  check_norm_groups(given);
   check_batch_warmup(given);
 }
 

@@ -105,6 +105,30 @@ TEST(ResolveParallel, TheBatch) {
   EXPECT_EQ(data_ranks(resolved("tensor = 3\ndata = 2\n").settings), 2);
 }
 
+TEST(ResolveParallel, GroupsOfBatchNorms) {
+  const auto group = [](const Lines& set) {
+    const Settings s = resolve(read_text("", "run.toml", set), 6).settings;
+    return std::pair{s.train.micro_batch, batch_norm_group(s)};
+  };
+  EXPECT_EQ(group({}), std::pair(int64_t{8}, int64_t{0}));
+  EXPECT_EQ(group({"model.batch_norm=replica"}), std::pair(int64_t{8}, int64_t{8}));
+  EXPECT_EQ(group({"model.batch_norm=replica", "parallel.data=2"}), std::pair(int64_t{4}, int64_t{4}));
+  EXPECT_EQ(group({"model.batch_norm=replica", "model.batch_norm_samples=3", "train.global_batch=24"}),
+            std::pair(int64_t{6}, int64_t{3}));
+  EXPECT_EQ(group({"model.batch_norm=replica", "model.batch_norm_samples=12", "train.global_batch=48"}),
+            std::pair(int64_t{12}, int64_t{12}));
+  EXPECT_EQ(error_of([&] {
+              group({"model.batch_norm=replica", "model.batch_norm_samples=3"});
+            }),
+            "[config] --set: model.batch_norm_samples = 3 does not divide train.global_batch = 8 (default) / 1 data "
+            "rank; nearest batch_norm_samples: 2, 4; nearest global_batch: 6, 9");
+  EXPECT_EQ(error_of([&] {
+              group({"model.batch_norm=replica", "model.batch_norm_samples=4", "train.micro_batch=2"});
+            }),
+            "[config] --set: model.batch_norm_samples = 4 does not divide train.micro_batch = 2; nearest "
+            "batch_norm_samples: 2; nearest micro_batch: 4");
+}
+
 TEST(ResolveParallel, Units) {
   const Resolved r = resolved("data = 2\n", {"train.reproducible=4", "train.global_batch=64"});
   EXPECT_EQ(r.settings.train.micro_batch, 16);

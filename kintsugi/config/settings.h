@@ -101,6 +101,8 @@ struct Model {
   double drop_path = 0.0;            // stochastic depth rate of the last block; grows linearly with depth from 0
   std::string stem = "auto";         // resnet: small | large | auto, by the image size
   double final_norm_epsilon = 1e-6;  // convnext: that of the norm in front of the head
+  std::string batch_norm = "all";    // all | replica
+  int64_t batch_norm_samples = 0;    // replica: consecutive samples that share batch statistics; train.micro_batch
 
   bool operator==(const Model&) const = default;
 };

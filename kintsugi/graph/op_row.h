@@ -132,7 +132,7 @@ struct OpRow {
   // If inputs are zero at padding so are the outputs, and padding contributes nothing to dims that an output lacks; for
   // a sum (`variadic`) only if all operands have the padded dim. docs/operations.md describes the others.
   bool keeps_zero = false;
-  std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
+  std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (dim, dim whose split it follows)
 
   std::vector<std::string_view> windowed = {};  // operands and outputs indexed by input position
 

@@ -42,6 +42,8 @@ struct Pass {
   // trunk.
   int64_t blocks = -1;
   double z_loss = 0.0;  // weight of the router's z-loss; 0: none
+  // Training: the number of consecutive samples that share the statistics of a batch norm; 0: all of the pass.
+  int64_t norm_group = 0;
 };
 
 // A loss in addition to the objective's: adds weight * sum, in training only.
@@ -73,7 +75,8 @@ class Builder {
   // The model's norm, over embed.
   ValueId norm(ValueId x, const std::string& name);
   // Normalizes over all dims of x but the last: in training by batch statistics, which update running statistics; in
-  // evaluation by the running statistics.
+  // evaluation by the running statistics. With Pass::norm_group each group of samples has statistics of its own, whose
+  // means over the step update the running statistics once.
   ValueId batch_norm(ValueId x, const std::string& name);
   ValueId dropout(ValueId x, const std::string& key);
   // In training, zeroes each sample of x with the given probability; 0: never.

@@ -143,6 +143,8 @@ OpRow batch_norm();
 OpRow batch_norm_sums();
 OpRow batch_norm_grad();
 OpRow running_statistics();
+OpRow batch_moments();
+OpRow running_moments();
 OpRow leaky_relu();
 OpRow leaky_relu_grad();
 OpRow transposed_convolution();
