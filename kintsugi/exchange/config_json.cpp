@@ -107,6 +107,12 @@ std::string toml_of(const Json& value, const ConfigRow& row, const Key& key) {
     const int64_t least = row.zero == ConfigRow::Zero::derived ? 1 : 0;
     return fmt::format("{}", value.whole(std::max(range.min, least), range.max));
   }
+  if (std::holds_alternative<config::Numbers>(key.allowed)) {
+    std::vector<double> numbers;
+    if (value.is_number()) return config::to_toml(value.number());
+    for (const Json& item : value.list()) numbers.push_back(item.number());
+    return config::to_toml(config::Value(numbers));
+  }
   const double number = value.number();
   return config::to_toml(row.use == ConfigRow::Use::inverse_square_root ? 1.0 / std::sqrt(number) : number);
 }
@@ -206,6 +212,11 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   }
   if (std::holds_alternative<bool>(value)) {
     out.value(std::get<bool>(value));
+  } else if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    if (numbers->empty()) return void(out.null());
+    out.list([&] {
+      for (const double x : *numbers) out.value(x);
+    });
   } else if (std::holds_alternative<int64_t>(value)) {
     const int64_t number = std::get<int64_t>(value);
     const bool none =

@@ -16,6 +16,7 @@
 #include "kintsugi/exchange/adapters.h"
 #include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/exchange/export_tokenizer.h"
+#include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/exchange/open_model.h"
@@ -206,6 +207,9 @@ Exported export_folder(const ExportOptions& options) {
     base::write_file_atomically(folder.part() / "model.safetensors.index.json",
                                 print_index(shards, names, result.bytes));
   base::write_file_atomically(folder.part() / "config.json", config);
+  const bool in_transformers = !models::family(model.family).hugging_face.architectures.empty();
+  if (models::reads_images(model) && in_transformers && model.image_dtype == "uint8")
+    base::write_file_atomically(folder.part() / kImageProcessorFile, write_image_processor(model));
   result.note = export_tokenizer(folder.part(), saved.tokenizer, settings, saved.made_elsewhere);
   folder.finish();
   return result;

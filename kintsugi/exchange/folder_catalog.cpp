@@ -8,7 +8,7 @@ namespace {
 
 std::optional<config::Model> model_of_folder(const std::string& path) {
   if (!is_hugging_face(path)) return std::nullopt;
-  return read_config(config_path(path).string(), config_text(path)).model;
+  return read_folder_config(path).model;
 }
 
 }  // namespace

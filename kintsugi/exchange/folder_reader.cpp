@@ -12,6 +12,7 @@
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/models/models.h"
 
@@ -66,6 +67,10 @@ std::string without_wrappers(std::string_view name) {
   return plain;
 }
 
+fs::path config_path(const fs::path& folder) {
+  return folder / "config.json";
+}
+
 }  // namespace
 
 bool is_hugging_face(const fs::path& folder) {
@@ -76,19 +81,26 @@ bool is_hugging_face(const fs::path& folder) {
   return false;
 }
 
-fs::path config_path(const fs::path& folder) {
-  return folder / "config.json";
-}
-
 std::string config_text(const fs::path& folder) {
   return base::read_file(config_path(folder), {16 << 20, "a config.json"});
 }
 
+FolderConfig read_folder_config(const fs::path& folder) {
+  FolderConfig config = read_config(config_path(folder).string(), config_text(folder));
+  const fs::path processor = folder / kImageProcessorFile;
+  std::error_code error;
+  if (models::reads_images(config.model) && fs::exists(processor, error))
+    read_image_processor(processor.string(), base::read_file(processor, {16 << 20, "a preprocessor_config.json"}),
+                         config.model);
+  return config;
+}
+
 FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
     : folder_(std::move(folder)), allow_not_finite_(allow_not_finite), files_(folder_) {
-  const std::string text = config_text(folder_);
-  config_ = read_config(config_path(folder_).string(), text);
-  const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
+  config_ = read_folder_config(folder_);
+  const config::Model& m = config_.model;
+  const std::string all = fmt::format("{}{} {} {}", checkpoint::checksum_text(files_.checksum()), config_text(folder_),
+                                      fmt::join(m.image_mean, " "), fmt::join(m.image_deviation, " "));
   checksum_ = checkpoint::checksum_of(all);
   const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
   if (config_.model.layers > stored)  // before building a graph of that size

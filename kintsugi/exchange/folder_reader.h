@@ -20,9 +20,10 @@ namespace kintsugi::exchange {
 // Whether the folder contains what a FolderReader reads, and is not a checkpoint of ours.
 bool is_hugging_face(const std::filesystem::path& folder);
 
-// The path of config.json and its content; throws UserError if it cannot be read.
-std::filesystem::path config_path(const std::filesystem::path& folder);
+// The content of config.json; throws UserError if it cannot be read.
 std::string config_text(const std::filesystem::path& folder);
+// What the folder says of the model: config.json, and for images preprocessor_config.json, if there is one.
+FolderConfig read_folder_config(const std::filesystem::path& folder);
 
 class FolderReader : public checkpoint::TensorSource {
  public:

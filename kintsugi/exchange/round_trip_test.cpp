@@ -11,11 +11,13 @@
 #include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/exchange/config_json.h"
 #include "kintsugi/exchange/export_folder.h"
 #include "kintsugi/exchange/folder_reader.h"
 #include "kintsugi/exchange/import_folder.h"
 #include "kintsugi/exchange/new_folder.h"
+#include "kintsugi/exchange/open_model.h"
 #include "kintsugi/exchange/small_models_test.h"
 
 namespace kintsugi::exchange::round_trip_test {
@@ -281,7 +283,7 @@ TEST(RoundTrip, AnErrorLeavesNothing) {
 // Weights and running statistics of convolutional networks, with PyTorch's names and order of dims.
 TEST(RoundTrip, ImageFamilies) {
   for (const auto& [name, more] : std::vector<std::pair<const char*, const char*>>{
-           {"lenet", "image_channels = 3\nimage_height = 32\nimage_width = 32\n"},
+           {"lenet", "image_channels = 3\nimage_height = 32\nimage_width = 32\nimage_mean = [0.1, 0.25, 0.7]\n"},
            {"resnet18", "image_channels = 3\nimage_height = 32\nimage_width = 32\n"},
            {"unet", "embed = 4\nimage_channels = 1\nimage_height = 16\nimage_width = 32\n"},
            {"unet", "embed = 4\nimage_channels = 1\nimage_height = 16\nimage_width = 16\nimage_depth = 16\n"},
@@ -289,7 +291,10 @@ TEST(RoundTrip, ImageFamilies) {
             "image_channels = 4\nimage_height = 16\nimage_width = 16\nimage_depth = 16\nimage_dtype = \"fp32\"\n"},
            {"vit",
             "layers = 2\nembed = 16\nheads = 2\nimage_channels = 3\nimage_height = 16\nimage_width = 16\npatch = "
-            "4\n"}}) {
+            "4\n"},
+           {"vit",
+            "layers = 1\nembed = 16\nheads = 2\nimage_channels = 5\nimage_height = 8\nimage_width = 8\npatch = 4\n"
+            "image_dtype = \"fp32\"\nimage_mean = 250.0\nimage_deviation = [1.0, 2.0, 3.0, 4.0, 5.0]\n"}}) {
     SCOPED_TRACE(name);
     ScratchFolder scratch;
     const std::string text = std::string("[model]\nfamily = \"") + name + "\"\noutputs = 5\n" + more;
@@ -298,7 +303,38 @@ TEST(RoundTrip, ImageFamilies) {
     export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
     const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"}).checkpoint;
     expect_same_weights(saved, again);
+    const auto self = comm::self_communicator();
+    const config::Model model = open_model(again, *self).settings().model;
+    EXPECT_EQ(model.image_dtype, run.settings.model.image_dtype);
+    EXPECT_EQ(model.image_mean, run.settings.model.image_mean);
+    EXPECT_EQ(model.image_deviation, run.settings.model.image_deviation);
   }
+}
+
+// A folder for transformers names the numbers a second time, in the file that it reads them from.
+TEST(RoundTrip, ImageProcessor) {
+  ScratchFolder scratch;
+  const std::string text =
+      "[model]\nfamily = \"vit\"\nlayers = 1\nembed = 16\nheads = 2\noutputs = 5\nimage_channels = 3\n"
+      "image_height = 8\nimage_width = 8\npatch = 4\nimage_mean = [0.1, 0.25, 0.7]\n";
+  const config::Resolved run = {config::fill_derived(config::read_text(text, "run.toml", models::catalog()), 1), {}};
+  const std::filesystem::path folder = scratch / "folder";
+  export_folder({.model = save_random(run, scratch / "run"), .folder = folder, .dtype = {}});
+  const std::string processor = base::read_file(folder / "preprocessor_config.json");
+  const auto json = base::Json::parse("test", "processor", processor);
+  EXPECT_EQ(json.at("image_mean").compact(), "[0.1,0.25,0.7]");
+  EXPECT_EQ(json.at("image_std").compact(), "[0.5,0.5,0.5]");
+  EXPECT_EQ(json.at("size").at("height").whole(), 8);
+  EXPECT_EQ(read_folder_config(folder).model.image_mean, run.settings.model.image_mean);
+  // Of folders by transformers only this file has them.
+  std::string config = base::read_file(folder / "config.json");
+  const size_t begin = config.find("\"image_mean\""), end = config.find(']', begin);
+  config.replace(begin, end + 1 - begin, "\"image_mean\": null");
+  checkpoint::put(folder / "config.json", config);
+  EXPECT_EQ(read_folder_config(folder).model.image_mean, run.settings.model.image_mean);
+  EXPECT_TRUE(read_folder_config(folder).model.image_deviation.empty());
+  std::filesystem::remove(folder / "preprocessor_config.json");
+  EXPECT_TRUE(read_folder_config(folder).model.image_mean.empty());
 }
 
 TEST(RoundTrip, NamesAndShapesOfPyTorch) {

@@ -27,6 +27,8 @@ Family image_family(const ImageFamily& family) {
       is("image_width", "image_width", "224"),
       is("image_depth", "image_depth", "null"),
       is("num_labels", "outputs", "1000"),
+      is("image_mean", "image_mean", "null"),
+      is("image_std", "image_deviation", "null"),
       {"image_dtype", ConfigRow::Use::is, "image_dtype", "\"uint8\"", "uint8:uint8 float32:fp32"},
       {"objective", ConfigRow::Use::is, "objective", "\"classes\"", "classes:classes numbers:numbers pixels:pixels"}};
   keys.insert(keys.end(), family.config.begin(), family.config.end());
