@@ -60,6 +60,8 @@ inline const std::vector<DeviceLayout>& device_layouts() {
 inline void set_image(config::Model& m) {
   if (const int64_t fixed = models::family(m.family).config.layers; fixed > 0) m.layers = fixed;
   m.image_channels = 3;
+  m.image_mean = {0.485, 0.456, 0.406};
+  m.image_deviation = {0.25};
   m.image_height = m.image_width = 32;
   if (m.family == "lenet") m.image_height = 24, m.image_width = 20;
   if (m.family.starts_with("resnet")) m.image_height = 16, m.image_width = 8;

@@ -30,6 +30,8 @@ config::Settings image_model(const std::string& name, const std::string& dtype) 
     m.layers = 7;
     m.image_dtype = "fp32";
     m.image_channels = 2;
+    m.image_mean = {0.1, -0.4};
+    m.image_deviation = {0.5, 2.0};
     m.image_height = m.image_width = m.image_depth = 16;
   } else {
     m.layers = 4;

@@ -14,6 +14,8 @@ config::Settings images_model(const std::string& name, const std::string& dtype)
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
   s.model.dropout = 0.2;
   s.model.image_channels = 3;
+  s.model.image_mean = {0.485, 0.456, 0.406};
+  s.model.image_deviation = {0.229, 0.224, 0.225};
   s.model.image_height = name.ends_with("-odd") ? 27 : name.ends_with("-tall") ? 40 : 24;
   s.model.image_width = name.ends_with("-odd") ? 21 : 20;
   s.model.layers = s.model.family == "lenet" ? 4 : 9;

@@ -252,6 +252,37 @@ TEST(Models, AFamilyThatIsNone) {
   }
 }
 
+// Numbers per channel, or one for all; the default depends on the dtype of the data.
+TEST(Models, ImagesAreNormalizedByChannel) {
+  const auto normalization = [](const config::Model& m) {
+    config::Settings s;
+    s.model = m;
+    s.train.global_batch = s.train.micro_batch = 2;
+    const Graphs graphs = build_evaluation(s, 2, 1);
+    std::string text;
+    for (const graph::Op& op : graphs.evaluate->ops())
+      if (op.kind() == "pixels") text += op.attributes.text("mean") + "; " + op.attributes.text("deviation");
+    return text;
+  };
+  for (const char* name : {"lenet", "vit"}) {
+    config::Model m = defaults_of(name);
+    m.layers = std::max<int64_t>(family(name).config.layers, 1);
+    m.embed = m.ffn = 8;
+    m.heads = m.kv_heads = 2;
+    m.outputs = 3;
+    m.image_channels = 3;
+    m.image_height = m.image_width = 32;
+    EXPECT_EQ(normalization(m), "0.5; 0.5");
+    m.image_mean = {0.485, 0.456, 0.406};
+    m.image_deviation = {0.25};
+    EXPECT_EQ(normalization(m), "0.485 0.456 0.406; 0.25");
+    m.image_dtype = "fp32";
+    m.image_mean = {};
+    m.image_deviation = {1, 2, 1e-5};
+    EXPECT_EQ(normalization(m), "0; 1 2 1e-05");
+  }
+}
+
 // Differentiation reaches all weights.
 TEST(Step, EveryWeightOfAnImageFamilyHasAGradient) {
   for (const char* name : {"lenet", "resnet18", "convnext_tiny", "vit", "unet", "cosmoflow"}) {
