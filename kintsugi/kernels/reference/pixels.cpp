@@ -16,11 +16,14 @@ void pixels(const KernelCall& call) {
   const Shape& shape = y_view.shape();
   const std::vector<int64_t> from = offsets(shape, x_view.shape()),
                              channel = global_of_local(call.index(shape[shape.rank() - 1].name));
+  std::vector<PixelScale> scales;
+  for (const int64_t c : channel)
+    scales.push_back(c < 0 ? PixelScale{} : pixel_scale(call.attributes, x_view.dtype(), c));
   std::vector<double> y(from.size());
   for (size_t i = 0; i < y.size(); ++i) {
-    const int64_t c = channel[i % channel.size()];
-    if (c < 0) continue;
-    const PixelScale s = pixel_scale(call.attributes, x_view.dtype(), c);
+    const size_t c = i % channel.size();
+    if (channel[c] < 0) continue;  // zero at padding
+    const PixelScale& s = scales[c];
     y[i] = x[static_cast<size_t>(from[i])] * s.scale + s.shift;
   }
   store(call, 0, y);
