@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/resume.h"

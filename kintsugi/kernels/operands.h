@@ -209,6 +209,10 @@ struct RunningStatisticsIn {
   enum : size_t { kMean, kVariance, kStatistics };
   static constexpr OperandList kNames = {"mean", "variance", "statistics"};
 };
+struct RunningMomentsIn {
+  enum : size_t { kMean, kVariance, kMoments };
+  static constexpr OperandList kNames = {"mean", "variance", "moments"};
+};
 
 struct UpdateScaleIn {
   enum : size_t { kCount, kLossScale, kBlocks };

@@ -131,6 +131,9 @@ class Builder {
   Stored matrix(const std::string& name, const Shape& shape, const Shape& columns, Init init);
   ValueId adapted(ValueId x, const std::string& name, const Shape& shape, std::string_view out);
   ValueId cached(ValueId x, const std::string& name);
+  // batch_norm with Pass::norm_group in training; `attributes`: as if all samples were one group.
+  ValueId grouped_batch_norm(ValueId x, const std::string& name, ValueId gamma, ValueId beta,
+                             tensor::Attributes attributes);
   // Fedus, Zoph, Shazeer 2022, "Switch transformers", section 2; docs/experts.md.
   ValueId experts(ValueId h, const std::string& name);
   ValueId router_bias(const std::string& name, const Shape& shape);

@@ -35,6 +35,7 @@ constexpr std::string_view kExpertBalance = "step.experts.busiest";
 constexpr std::string_view kExpertTokens = "step.experts.tokens";  // per expert, over all layers: [candidate]
 constexpr std::string_view kExpertLoad = ".router.load";  // suffix of a state's name: tokens per expert, [candidate]
 constexpr std::string_view kRouterBias = ".router.bias";
+constexpr double kNormMomentum = 0.1;  // weight of a batch in running statistics
 // Suffixes of the running statistics of a batch norm and of what its groups of samples add in a step (batch_moments).
 constexpr std::string_view kRunningMean = ".mean", kRunningVariance = ".variance", kGroupMoments = ".moments";
 constexpr std::string_view kPreviousLoad = ".router.previous";  // the load of the previous step, [candidate] fp64
