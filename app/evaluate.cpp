@@ -140,8 +140,8 @@ Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& 
 }
 
 // One of what the loss is a mean over.
-std::string_view counted_by(const config::Model& m) {
-  switch (config::objective(m)) {
+std::string_view counted_by(const config::Settings& s) {
+  switch (config::objective(s.model)) {
     case config::Objective::next:
       return "token";
     case config::Objective::masked:
@@ -153,6 +153,8 @@ std::string_view counted_by(const config::Model& m) {
       return "number";
     case config::Objective::pixels:
       return "pixel";
+    case config::Objective::fields:
+      return config::field_loss(s.train) == config::FieldLoss::mse ? "number" : "sample";
   }
   throw base::InternalError("evaluate", "an unknown objective");
 }
@@ -163,7 +165,7 @@ void require_loss(const EvaluateOptions& o, evaluate::CheckpointModel& model, co
   const config::Settings& s = model.settings();
   if (loss.count == 0)
     throw base::UserError("evaluate", "{}: none of its {} samples has a label ({}), so that there is no loss",
-                          base::in_quotes(source.path), base::group_digits(source.samples), counted_by(s.model));
+                          base::in_quotes(source.path), base::group_digits(source.samples), counted_by(s));
   if (o.allow_not_finite) return;
   const std::string over = "over " + base::in_quotes(source.path);
   if (!std::isfinite(loss.sum))
@@ -178,7 +180,7 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
            const std::vector<run::LossSum>& losses) {
   const config::Model& m = model.settings().model;
   const auto count = [&](const run::LossSum& loss) {
-    return base::counted(static_cast<int64_t>(loss.count), counted_by(m));
+    return base::counted(static_cast<int64_t>(loss.count), counted_by(model.settings()));
   };
   const bool likely = config::objective(m) == config::Objective::next;
   write_out("checkpoint {}\n", model.folder());

@@ -253,6 +253,13 @@ class RowTrials {
          {{"dtype", "fp64"}, {"mean", "0.1 0.2 0.3"}, {"deviation", "0.5"}});
     g.apply("class_hits",
             {input({{"batch", 4}, {"class", 7}}), g.input("classes", {Shape{{"batch", 4}}, tensor::DType::i32})});
+    const Type field = {{{"batch", 4}, {"height", 5}, {"width", 4}, {"target", 3}}, tensor::DType::f64},
+               per_target = {{{"target", 3}}, tensor::DType::f64};
+    const graph::ValueId targets = g.input("targets", {field.shape, tensor::DType::f32});
+    const std::vector<graph::ValueId> sums = g.apply("field_errors", {input(field.shape), targets});
+    differentiated(sums[0]);
+    differentiated(g.apply("relative_error", sums)[0]);
+    g.make("field_errors", {input(field.shape), targets}, {per_target, per_target});
     const graph::ValueId image = input(x), statistics = g.op("batch_statistics", {image});
     differentiated(g.op("batch_norm", {image, input(channel), input(channel), statistics}, norm));
     g.op("batch_norm", {image, input(channel), input(channel), graph::kNone, input(channel), input(channel)}, norm);

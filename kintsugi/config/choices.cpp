@@ -132,6 +132,10 @@ Objective objective(const Model& m) {
   return choice<Objective>(kObjectives, m.objective);
 }
 
+FieldLoss field_loss(const Train& t) {
+  return choice<FieldLoss>(kFieldLosses, t.loss);
+}
+
 Method method(const Train& t) {
   return choice<Method>(kMethods, t.method);
 }
@@ -145,7 +149,8 @@ bool of_tokens(Objective o) {
 }
 
 bool of_samples(Objective o) {
-  return o == Objective::masked_next || o == Objective::classes || o == Objective::numbers || o == Objective::pixels;
+  return o == Objective::masked_next || o == Objective::classes || o == Objective::numbers || o == Objective::pixels ||
+         o == Objective::fields;
 }
 
 bool separates_documents(const Settings& s) {

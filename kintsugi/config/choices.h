@@ -90,11 +90,16 @@ inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linea
 RopeScaling rope_scaling(const Model& model);
 
 // The training objective: the next token; masked tokens; these plus next-segment prediction; a class per sample;
-// numbers per sample; a class per pixel of a sample.
-enum class Objective : uint8_t { next, masked, masked_next, classes, numbers, pixels };
-inline constexpr std::array<std::string_view, 6> kObjectives = {"next",    "masked",  "masked_next",
-                                                                "classes", "numbers", "pixels"};
+// numbers per sample; a class per pixel of a sample; numbers per pixel.
+enum class Objective : uint8_t { next, masked, masked_next, classes, numbers, pixels, fields };
+inline constexpr std::array<std::string_view, 7> kObjectives = {"next",    "masked", "masked_next", "classes",
+                                                                "numbers", "pixels", "fields"};
 Objective objective(const Model& model);
+// [train] loss, of fields: the mean of squared differences over all elements, or the mean over samples of
+// ||y - targets|| / ||targets||.
+enum class FieldLoss : uint8_t { mse, relative_l2 };
+inline constexpr std::array<std::string_view, 2> kFieldLosses = {"mse", "relative_l2"};
+FieldLoss field_loss(const Train& train);
 // [train] method: the log-likelihood of the data, preferences, or rewards of sampled answers.
 enum class Method : uint8_t { likelihood, dpo, grpo };
 inline constexpr std::array<std::string_view, 3> kMethods = {"likelihood", "dpo", "grpo"};

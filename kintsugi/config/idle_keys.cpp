@@ -93,7 +93,8 @@ void warn_of_idle_data_keys(Resolved& given) {
   const Settings& s = given.settings;
   const Objective learnt = objective(s.model);
   const bool masks = learnt == Objective::masked || learnt == Objective::masked_next;
-  const bool labels = learnt == Objective::classes || learnt == Objective::numbers || learnt == Objective::pixels;
+  const bool labels = learnt == Objective::classes || learnt == Objective::numbers || learnt == Objective::pixels ||
+                      learnt == Objective::fields;
   warn_if_idle(given, {"data.mask_share", "data.mask_token"}, masks, "model.objective");
   const bool marks = masks || (labels && reads_tokens(given));
   warn_if_idle(given, {"data.separator_token"}, marks, "model.objective");
@@ -104,6 +105,7 @@ void warn_of_idle_data_keys(Resolved& given) {
   warn_if_idle(given, {"data.train_labels", "data.validation_labels"}, labels && (images || reads_tokens(given)),
                "model.objective");
   warn_if_idle(given, "model.outputs", labels, "model.objective");
+  warn_if_idle(given, "train.loss", learnt == Objective::fields, "model.objective");
 }
 
 }  // namespace

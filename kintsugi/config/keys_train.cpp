@@ -133,6 +133,10 @@ std::vector<Key> train_keys() {
                             "mixup: mix each training image and its label with those of another one, with weights "
                             "from a Beta distribution with this parameter; 0: off",
                             "mixup_alpha"}),
+      train<&Train::loss>({"loss", one_of(kFieldLosses), fixed, "",
+                           "loss of fields: mean squared error over all elements, or the mean over samples of "
+                           "norm(y - t) / norm(t)",
+                           "criterion loss_fn loss_function"}),
       train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}}, fixed, "",
                                           "scale learning rates by this function of global_batch / base_batch",
                                           "scale_lr"}),

@@ -42,6 +42,8 @@ void derive_model(Given& given) {
     key.set(given.settings, key.get(defaults));
     given.origins[i] = {Origin::Kind::derived, std::string(key.rule)};
   }
+  if (m.patch > 0 && objective(m) == Objective::fields && !given.origin("model.class_token").given())
+    store(given, "model.class_token", m.class_token, false, "model.objective");
   if (family->layers > 0) derive_ungiven(given, "model.layers", m.layers, family->layers, "model.family");
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
   derive<int64_t>(given, "model.head_dim", m.head_dim, 0, m.embed / m.heads);
@@ -144,6 +146,11 @@ void check_objective(const Given& given) {
   if (objective(m) == Objective::numbers && m.outputs < 1 && family.reads_tokens)
     throw base::UserError("config", "{}{} needs model.outputs, the numbers of each sample",
                           place(given, {"model.objective"}), given.say("model.objective"));
+  if (objective(m) == Objective::fields && m.patch > 0 && m.class_token)
+    throw base::UserError("config",
+                          "{}{} is not possible with {}, which are made of the tokens of patches; leave it out",
+                          place(given, {"model.class_token", "model.objective"}), given.say("model.class_token"),
+                          given.say("model.objective"));
   if (objective(m) == Objective::next && m.token_types > 0)
     throw base::UserError("config", "{}{} is not possible with {}: tokens of one text have no types; leave it out",
                           place(given, {"model.token_types", "model.objective"}), given.say("model.token_types"),
@@ -215,8 +222,10 @@ void check_schedule(Resolved& given) {
                           place(given, {"train.label_smoothing"}), given.say("train.label_smoothing"));
   const bool images = given.catalog->family(given.settings.model.family)->reads_images;
   if (t.mixup > 0.0 && (!images || (objective(given.settings.model) != Objective::classes &&
-                                    objective(given.settings.model) != Objective::numbers)))
-    throw base::UserError("config", "{}{} needs a model of images with the objective \"classes\" or \"numbers\"",
+                                    objective(given.settings.model) != Objective::numbers &&
+                                    objective(given.settings.model) != Objective::fields)))
+    throw base::UserError("config",
+                          "{}{} needs a model of images with the objective \"classes\", \"numbers\" or \"fields\"",
                           place(given, {"train.mixup"}), given.say("train.mixup"));
   const bool ends = t.decay == "cosine" || t.decay == "linear" || t.decay == "one_cycle" || t.decay == "wsd";
   if (t.decay == "wsd" && t.cooldown_steps > t.decay_steps - std::max<int64_t>(t.warmup_steps, 0))

@@ -85,9 +85,9 @@ struct Model {
   bool embed_norm = false;                      // normalize the embedded tokens
   int64_t token_types = 0;                      // token types with an embedding; 0: none
   bool causal = true;                           // attention sees only earlier positions
-  std::string objective = "next";               // next | masked | masked_next | classes | numbers | pixels
+  std::string objective = "next";               // next | masked | masked_next | classes | numbers | pixels | fields
   int64_t features = 0;                         // numbers per sample, for numeric samples; the data's
-  int64_t outputs = 0;                          // classes or numbers predicted per sample; the data's
+  int64_t outputs = 0;                          // classes, numbers per sample, or channels of fields; the data's
   int64_t image_channels = 0;                   // for image samples; the data's
   int64_t image_height = 0;
   int64_t image_width = 0;
@@ -164,6 +164,7 @@ struct Train {
   int64_t cooldown_steps = 0;                // last steps of decay_steps, for decay "wsd"; a fifth of decay_steps
   double label_smoothing = 0.0;              // fraction of a class's weight that is spread over all classes
   double mixup = 0.0;                        // images: both parameters of the Beta distribution of weights; 0: off
+  std::string loss = "mse";                  // mse | relative_l2, for the objective fields
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
   int64_t base_batch = 0;                    // required unless scale_learning_rate is none
   std::vector<std::string> batch_warmup;     // "SAMPLES STEPS": the first steps with smaller batches; batch_warmup.h

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -165,6 +167,8 @@ void ImageFile::open_label_file(const std::filesystem::path& given) {
       return read_numbers(file);
     case LabelKind::pixels:
       return open_classes_of_pixels(file);
+    case LabelKind::fields:
+      return open_fields(file);
     case LabelKind::none:
       return;
   }
@@ -225,6 +229,63 @@ void ImageFile::open_classes_of_pixels(const std::shared_ptr<const ByteFile>& fi
     for (int64_t i = 0; i < count; ++i)
       if (const int64_t c = std::to_integer<int64_t>(block[static_cast<size_t>(i)]); c != kNoClass)
         classes_ = std::max(classes_, c + 1);
+    at += count;
+  }
+}
+
+void ImageFile::open_fields(const std::shared_ptr<const ByteFile>& file) {
+  if (!is_npy(*file)) fail(labels_path_, "is no npy file; fields are");
+  const ArrayFile array = open_array(file);
+  std::vector<int64_t> sizes = {height_, width_};
+  if (depth_ > 0) sizes.insert(sizes.begin(), depth_);
+  const std::vector<int64_t>& s = array.shape;
+  // Whether the array has the sizes of the images, from dim `at` on.
+  const auto fits = [&](size_t at) { return std::ranges::equal(sizes, std::span(s).subspan(at, sizes.size())); };
+  const bool some = !s.empty() && s[0] == images_, one = some && s.size() == sizes.size() + 1 && fits(1),
+             all = some && s.size() == sizes.size() + 2, first = all && fits(2), last = all && fits(1);
+  if (array.type != "<f4" || !(one || first || last))
+    fail(labels_path_,
+         fmt::format("holds [{}] of {}; the fields of \"{}\" are fp32 (<f4), [{} channel {}], or with channels last",
+                     fmt::join(s, " "), array.type, path().string(), images_, fmt::join(sizes, " ")));
+  if (first && last)
+    fail(labels_path_,
+         fmt::format("holds [{}]: the channels may be the second size or the last; give an array without a last dim "
+                     "of channels, [{} {}]",
+                     fmt::join(s, " "), images_, fmt::join(sizes, " ")));
+  fields_last_ = last;
+  numbers_ = one ? 1 : last ? s.back() : s[1];
+  if (numbers_ < 1) fail(labels_path_, fmt::format("holds [{}]: no channel", fmt::join(s, " ")));
+  of_pixels_ = file;
+  of_pixels_begin_ = array.begin;
+  std::array<float, 4096> block;
+  const int64_t each = numbers_ * pixels();
+  for (int64_t i = 0; i < images_; ++i) {
+    bool zeros = true;
+    for (int64_t at = 0; at < each;) {
+      const std::span<float> some_of = std::span(block).first(static_cast<size_t>(std::min<int64_t>(4096, each - at)));
+      file->read_at(array.begin + (i * each + at) * 4, std::as_writable_bytes(some_of));
+      if (std::ranges::any_of(some_of, [](float x) { return !std::isfinite(x); }))
+        fail(labels_path_, fmt::format("has NaN or infinity in the fields of image {}", i));
+      zeros = zeros && std::ranges::all_of(some_of, [](float x) { return x == 0; });
+      at += std::ssize(some_of);
+    }
+    if (zeros && image_of_zeros_ < 0) image_of_zeros_ = i;
+  }
+}
+
+void ImageFile::read_fields(int64_t i, std::span<float> to) const {
+  const int64_t each = numbers_ * pixels(), plane = pixels();
+  base::require(i >= 0 && i < size() && std::ssize(to) == each && of_pixels_, "images",
+                "fields of image {} of {} are read into {}", i, size(), to.size());
+  if (fields_last_ || numbers_ == 1)
+    return of_pixels_->read_at(of_pixels_begin_ + i * each * 4, std::as_writable_bytes(to));
+  std::array<float, 4096> block;
+  for (int64_t at = 0; at < each;) {
+    const int64_t channel = at / plane, first = at % plane, count = std::min<int64_t>(4096, plane - first);
+    of_pixels_->read_at(of_pixels_begin_ + (i * each + at) * 4,
+                        std::as_writable_bytes(std::span(block).first(static_cast<size_t>(count))));
+    for (int64_t p = 0; p < count; ++p)
+      to[static_cast<size_t>((first + p) * numbers_ + channel)] = block[static_cast<size_t>(p)];
     at += count;
   }
 }

@@ -23,9 +23,9 @@
 
 namespace kintsugi::images {
 
-// The kind of labels: a class per image; numbers per image; a class per pixel, uint8, where 255 means none. `none`
-// still reads labels embedded in the file.
-enum class LabelKind : uint8_t { classes, numbers, pixels, none };
+// The kind of labels: a class per image; numbers per image; a class per pixel, uint8, where 255 means none; numbers per
+// pixel, fp32. `none` still reads labels embedded in the file.
+enum class LabelKind : uint8_t { classes, numbers, pixels, fields, none };
 
 class ImageFile {
  public:
@@ -33,7 +33,8 @@ class ImageFile {
   // the counterpart of a published idx pair next to the images, "labels-idx1" for "images-idx3". Throws UserError,
   // naming the file, for corrupt files, another rank or type, labels out of range, and a number of labels other than
   // that of images. Numbers are a CSV with one line per image, or npy, fp32 [image] or [image number]; pixel classes
-  // are npy or idx, uint8, with the sizes of the images.
+  // are npy or idx, uint8, with the sizes of the images; fields are npy, fp32, with the sizes of the images and any
+  // number of channels, in the forms of images, without NaN or infinity.
   ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels,
             LabelKind kind = LabelKind::classes);
 
@@ -50,7 +51,7 @@ class ImageFile {
   int64_t pixels() const { return std::max<int64_t>(depth_, 1) * height_ * width_; }
   int64_t bytes_per_image() const { return channels_ * pixels() * tensor::size_of(dtype_); }
   int64_t classes() const { return classes_; }  // of the format, or the largest label plus one
-  int64_t numbers() const { return numbers_; }  // per image, where labels are numbers
+  int64_t numbers() const { return numbers_; }  // per image, where labels are numbers; the channels of fields
 
   int32_t label(int64_t i) const { return labels_.empty() ? -1 : labels_[static_cast<size_t>(i)]; }  // -1: unknown
   std::span<const float> numbers_of(int64_t i) const {
@@ -58,6 +59,10 @@ class ImageFile {
   }
   // Reads the class of each pixel [[depth] height width] of image i, -1 for none. Allocates nothing.
   void read_classes(int64_t i, std::span<int32_t> to) const;
+  // Reads the fields of image i as [[depth] height width channel]. Allocates nothing.
+  void read_fields(int64_t i, std::span<float> to) const;
+  // The first image whose fields are zero everywhere, which have no relative error; -1: none.
+  int64_t image_of_zeros() const { return image_of_zeros_; }
   // Reads image i as [channel [depth] height width]. Const use is thread-safe. Allocates nothing.
   void read(int64_t i, std::span<std::byte> to) const;
   std::string fingerprint() const;  // of images and labels
@@ -69,11 +74,13 @@ class ImageFile {
   void read_classes_of_images(const std::shared_ptr<const ByteFile>& file);
   void read_numbers(const std::shared_ptr<const ByteFile>& file);
   void open_classes_of_pixels(const std::shared_ptr<const ByteFile>& file);
+  void open_fields(const std::shared_ptr<const ByteFile>& file);
 
   LabelKind kind_ = LabelKind::classes;
-  int64_t images_ = 0, numbers_ = 0;
+  int64_t images_ = 0, numbers_ = 0, image_of_zeros_ = -1;
   std::shared_ptr<const ByteFile> bytes_, of_pixels_;
   int64_t of_pixels_begin_ = 0;
+  bool fields_last_ = false;  // their channels
   std::filesystem::path labels_path_;
   std::string format_, labels_fingerprint_;
   tensor::DType dtype_ = tensor::DType::u8;

@@ -77,6 +77,11 @@ void ImageSet::read_classes(int64_t i, std::span<int32_t> to) const {
   file->read_classes(at, to);
 }
 
+void ImageSet::read_fields(int64_t i, std::span<float> to) const {
+  const auto [file, at] = locate(i);
+  file->read_fields(at, to);
+}
+
 int64_t ImageSet::classes() const {
   int64_t most = 0;
   for (const ImageFile& file : files_) most = std::max(most, file.classes());
@@ -113,6 +118,15 @@ void ImageSet::require_labels(int64_t classes) const {
       if (file.label(i) >= classes)
         throw base::UserError("images", "image {} of \"{}\" has the label {}; the model has classes 0 to {}", i,
                               file.path().string(), file.label(i), classes - 1);
+}
+
+void ImageSet::require_norms() const {
+  for (const ImageFile& file : files_)
+    if (file.image_of_zeros() >= 0)
+      throw base::UserError("images",
+                            "\"{}\": the fields of image {} are zero everywhere, and their relative error is not "
+                            "defined; leave it out, or set train.loss = \"mse\"",
+                            file.labels_path().string(), file.image_of_zeros());
 }
 
 void ImageSet::require_all_classes(int64_t classes) const {

@@ -42,9 +42,12 @@ class ImageSet {
   int32_t label(int64_t i) const;  // -1: unknown
   std::span<const float> numbers_of(int64_t i) const;
   void read_classes(int64_t i, std::span<int32_t> to) const;
+  void read_fields(int64_t i, std::span<float> to) const;
   void read(int64_t i, std::span<std::byte> to) const;  // as ImageFile
   // Throws UserError unless each label is below `classes`.
   void require_labels(int64_t classes) const;
+  // Throws UserError if the fields of an image are zero everywhere, for a relative error.
+  void require_norms() const;
   // Throws UserError if a class has no image.
   void require_all_classes(int64_t classes) const;
 

@@ -170,8 +170,8 @@ struct Trunk {
   ValueId x = graph::kNone;        // [batch seq embed]; the head predicts tokens from it
   ValueId head = graph::kNone;     // [vocab embed]
   ValueId bias = graph::kNone;     // of the head: [vocab], or none
-  ValueId classes = graph::kNone;  // logits per sample: [batch class]
-  ValueId numbers = graph::kNone;  // per sample: [batch target]
+  ValueId classes = graph::kNone;  // logits per sample or pixel: [batch spatial... class]
+  ValueId numbers = graph::kNone;  // per sample or pixel: [batch spatial... target]
   std::vector<FurtherLoss> losses = {};
 };
 

@@ -173,7 +173,8 @@ class NetBuilder {
   }
 
   ValueId head(const std::string& name, const Dim& out, double limit) {
-    if (config::objective(b_.model()) == config::Objective::pixels) {
+    const config::Objective objective = config::objective(b_.model());
+    if (objective == config::Objective::pixels || objective == config::Objective::fields) {
       convolve({.name = name, .filters = out.size, .act = Act::none}, out.name);
     } else {
       linear(name, out, 1.0);
@@ -303,7 +304,8 @@ Trunk convnet(Builder& b, const std::vector<NetLayer>& layers, const std::string
     for (const NetOperation& operation : layers[i]) std::visit([&](const auto& o) { net.add(o); }, operation);
   }
   b.graph().layer = static_cast<int>(layers.size());
-  const bool classes = config::objective(b.model()) != config::Objective::numbers;
+  const config::Objective objective = config::objective(b.model());
+  const bool classes = objective != config::Objective::numbers && objective != config::Objective::fields;
   Trunk trunk;
   (classes ? trunk.classes : trunk.numbers) =
       net.head(head, {classes ? "class" : "target", b.model().outputs}, classes ? 0.0 : limit);

@@ -30,7 +30,8 @@ Family image_family(const ImageFamily& family) {
       is("image_mean", "image_mean", "null"),
       is("image_std", "image_deviation", "null"),
       {"image_dtype", ConfigRow::Use::is, "image_dtype", "\"uint8\"", "uint8:uint8 float32:fp32"},
-      {"objective", ConfigRow::Use::is, "objective", "\"classes\"", "classes:classes numbers:numbers pixels:pixels"}};
+      {"objective", ConfigRow::Use::is, "objective", "\"classes\"",
+       "classes:classes numbers:numbers pixels:pixels fields:fields"}};
   keys.insert(keys.end(), family.config.begin(), family.config.end());
   if (family.objective == "pixels") keys.push_back(is("width", "embed", "128"));
   return {.config = {.name = family.name,

@@ -41,7 +41,8 @@ void require_sizes(const config::Model& m) {
   require("image_height", m.image_height);
   require("image_width", m.image_width);
   if (m.patch > 0)
-    for (const auto& [key, size] : {std::pair{"image_height", m.image_height}, std::pair{"image_width", m.image_width}})
+    for (const auto& [key, size] : {std::pair{"image_depth", m.image_depth}, std::pair{"image_height", m.image_height},
+                                    std::pair{"image_width", m.image_width}})
       if (size % m.patch != 0)
         throw base::UserError("model", "model.{} {} is no multiple of model.patch {}; the nearest are {} and {}", key,
                               size, m.patch, size / m.patch * m.patch, (size / m.patch + 1) * m.patch);
@@ -153,15 +154,24 @@ Loss loss_of_classes(Builder& b, const Trunk& trunk, const ClassOptions& options
   return {g.add({loss.sum, other.sum}), g.add({loss.count, other.count})};
 }
 
+ValueId targets_of(Builder& b, const Trunk& trunk) {
+  return b.input("targets", b.graph().shape(trunk.numbers), DType::f32);
+}
+
 Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
-  Graph& g = b.graph();
-  const tensor::Dim target = g.shape(trunk.numbers)[1];
-  const ValueId targets = b.input("targets", {b.batch(), target}, DType::f32);
-  const std::vector<ValueId> loss = g.apply("squared_error", {trunk.numbers, targets}, {}, "loss");
+  const std::vector<ValueId> loss = b.graph().apply("squared_error", {trunk.numbers, targets_of(b, trunk)}, {}, "loss");
   return {loss[0], loss[1]};
 }
 
-Loss loss_of_objective(Builder& b, const Trunk& trunk, const ClassOptions& options) {
+Loss loss_of_fields(Builder& b, const Trunk& trunk, config::FieldLoss which) {
+  if (which == config::FieldLoss::mse) return loss_of_numbers(b, trunk);
+  Graph& g = b.graph();
+  const std::vector<ValueId> sums = g.apply("field_errors", {trunk.numbers, targets_of(b, trunk)}, {}, "loss"),
+                             loss = g.apply("relative_error", sums, {}, "loss");
+  return {loss[0], loss[1]};
+}
+
+Loss loss_of_objective(Builder& b, const Trunk& trunk, const config::Settings& s, const ClassOptions& options) {
   switch (config::objective(b.model())) {
     case config::Objective::next:
     case config::Objective::masked:
@@ -177,6 +187,8 @@ Loss loss_of_objective(Builder& b, const Trunk& trunk, const ClassOptions& optio
       return loss_of_classes(b, trunk, options);
     case config::Objective::numbers:
       return loss_of_numbers(b, trunk);
+    case config::Objective::fields:
+      return loss_of_fields(b, trunk, config::field_loss(s.train));
   }
   throw base::InternalError("models", "an unknown objective");
 }
@@ -184,7 +196,7 @@ Loss loss_of_objective(Builder& b, const Trunk& trunk, const ClassOptions& optio
 Loss loss_of(Builder& b, const Trunk& trunk, const config::Settings& s, const ClassOptions& options = {}) {
   switch (config::method(s.train)) {
     case config::Method::likelihood:
-      return loss_of_objective(b, trunk, options);
+      return loss_of_objective(b, trunk, s, options);
     case config::Method::dpo:
       return loss_of_pairs(b, trunk, s.dpo.beta);
     case config::Method::grpo:
@@ -218,6 +230,19 @@ Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence)
           .lora = &s.lora};
 }
 
+// The squared differences of each channel.
+void add_errors(Graph& g, StateTable& states, ValueId y, ValueId targets) {
+  const Shape& shape = g.shape(y);
+  const tensor::Type sums = {{shape[shape.rank() - 1]}, DType::f64};
+  const ValueId errors = g.make("field_errors", {y, targets}, {sums, sums})[0];
+  const StateId state = states.add({.name = std::string(kEvaluateErrors),
+                                    .type = sums,
+                                    .kind = StateKind::statistic,
+                                    .layer = g.layer,
+                                    .saved = false});
+  g.accumulate(errors, state);
+}
+
 Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence, BuildTrunk build,
                        const graph::OpTable& operations = ops::operations()) {
   Graph g = empty("evaluate", states, operations);
@@ -241,6 +266,8 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
     g.accumulate(hits[0], number(states, std::string(kEvaluateTop1), 0.0, g.layer, false));
     g.accumulate(hits[1], number(states, std::string(kEvaluateTop5), 0.0, g.layer, false));
   }
+  if (config::objective(s.model) == config::Objective::fields)
+    add_errors(g, states, trunk.numbers, targets_of(b, trunk));
   return g;
 }
 

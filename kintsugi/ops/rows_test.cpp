@@ -147,7 +147,8 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
       const std::string_view name = c.row().ins[i].name;
       const bool weighted = c.kind == "class_loss" || c.kind == "weighted_scores" || c.kind == "policy_loss";
       const bool given = name == "targets" || name == "statistics" || name == "reference" || name == "sampled" ||
-                         (name == "weights" && weighted) || (name == "load" && c.kind == "balance_loss") ||
+                         name == "norms" || (name == "weights" && weighted) ||
+                         (name == "load" && c.kind == "balance_loss") ||
                          (name == "bias" && c.kind == "route");  // which is moved by the update
       const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype) && !given;
       EXPECT_EQ(dins[i] != kNone, moves) << c.kind << " input " << i;

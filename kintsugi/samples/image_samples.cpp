@@ -114,6 +114,13 @@ Part pixel_classes_part(int64_t depth, int64_t height, int64_t width) {
   return part;
 }
 
+Part fields_part(int64_t channels, int64_t depth, int64_t height, int64_t width) {
+  Part part = targets_part(channels);
+  part.shape = {height, width, channels};
+  if (depth > 0) part.shape.insert(part.shape.begin(), depth);
+  return part;
+}
+
 Parts mixed_labels() {
   Part classes = classes_part(), weights = weights_part();
   classes.name = "mixed_classes";
@@ -138,16 +145,20 @@ ImageSamples::ImageSamples(std::shared_ptr<const images::ImageSet> set, ImageOpt
     case images::LabelKind::pixels:
       parts_.insert(parts_.end(), {pixel_classes_part(set_->depth(), set_->height(), set_->width()), weights_part()});
       break;
+    case images::LabelKind::fields:
+      parts_.push_back(fields_part(set_->numbers(), set_->depth(), set_->height(), set_->width()));
+      break;
   }
   if (options_.crop_padding >= std::min(set_->height(), set_->width()))
     throw base::UserError("images", "data.crop_padding {} is too large for images of {} x {}; it must be smaller",
                           options_.crop_padding, set_->height(), set_->width());
   if (options_.mixup == 0) return;
-  base::require(set_->label_kind() == images::LabelKind::classes || set_->label_kind() == images::LabelKind::numbers,
-                "samples", "mixup of classes of pixels");
+  base::require(set_->label_kind() != images::LabelKind::pixels, "samples", "mixup of classes of pixels");
   other_options_.seed = data::mix(options_.seed, static_cast<uint64_t>(Change::other));
   other_.resize(static_cast<size_t>(set_->files()[0].bytes_per_image()));
-  if (set_->label_kind() == images::LabelKind::numbers) return;
+  if (set_->label_kind() == images::LabelKind::fields)
+    other_fields_.resize(static_cast<size_t>(parts_.back().elements()));
+  if (set_->label_kind() != images::LabelKind::classes) return;
   const Parts mixed = mixed_labels();
   parts_.insert(parts_.end(), mixed.begin(), mixed.end());
 }
@@ -158,6 +169,23 @@ void ImageSamples::read(const ImageOptions& options, uint64_t n, int64_t number,
   if (options.crop_padding > 0 || options.flip)
     apply(change_of(options, n), set_->channels() * std::max<int64_t>(set_->depth(), 1), set_->height(), set_->width(),
           tensor::size_of(set_->dtype()), image);
+}
+
+// The fields of an image, cropped and flipped as it is. Pixels that a crop shifts in have none.
+void ImageSamples::read_fields(const ImageOptions& options, uint64_t n, int64_t number, std::span<float> fields) const {
+  set_->read_fields(number, fields);
+  if (options.crop_padding == 0 && !options.flip) return;
+  const ImageChange change = change_of(options, n);
+  const int64_t planes = std::max<int64_t>(set_->depth(), 1), height = set_->height(), width = set_->width(),
+                channels = set_->numbers();
+  apply(change, planes, height, width, channels * static_cast<int64_t>(sizeof(float)), std::as_writable_bytes(fields));
+  const Kept rows(height, change.down), columns(width, change.right);
+  for (int64_t pixel = 0; pixel < planes * height * width; ++pixel) {
+    const int64_t y = pixel / width % height, x = change.flipped ? width - 1 - pixel % width : pixel % width;
+    if (y < rows.first || y >= rows.last || x < columns.first || x >= columns.last)
+      std::ranges::fill(fields.subspan(static_cast<size_t>(pixel * channels), static_cast<size_t>(channels)),
+                        kNoTarget);
+  }
 }
 
 void ImageSamples::mix(uint64_t n, const BatchView& row) const {
@@ -174,6 +202,14 @@ void ImageSamples::mix(uint64_t n, const BatchView& row) const {
   for (int32_t& c : row.get<int32_t>("mixed_classes")) c = set_->label(other);
   for (float& w : row.get<float>("mixed_weights")) w = 1 - share;
   const std::span<float> targets = row.get<float>("targets");
+  if (set_->label_kind() == images::LabelKind::fields) {
+    if (targets.empty()) return;
+    const std::lock_guard guard(mutex_);
+    read_fields(other_options_, n, other, other_fields_);
+    mix_into(mixture.share, std::as_bytes(std::span(other_fields_)), tensor::DType::f32,
+             std::as_writable_bytes(targets));
+    return;
+  }
   for (size_t i = 0; i < targets.size(); ++i)
     targets[i] = share * targets[i] + (1 - share) * set_->numbers_of(other)[i];
 }
@@ -196,13 +232,21 @@ void ImageSamples::fill(uint64_t first, const BatchView& batch) const {
     }
     for (int32_t& c : view.get<int32_t>("classes")) c = ended ? kIgnored : set_->label(number);
     if (const std::span<float> targets = view.get<float>("targets"); !targets.empty())
-      ended ? static_cast<void>(std::ranges::fill(targets, kNoTarget))
-            : static_cast<void>(std::ranges::copy(set_->numbers_of(number), targets.begin()));
+      fill_targets(n, number, ended, targets);
     if (const std::span<int32_t> pixels = view.get<int32_t>("pixel_classes"); !pixels.empty())
       fill_pixels(n, number, ended, pixels);
     std::ranges::fill(view.get<float>("weights"), 1.0f);
     if (options_.mixup > 0 && !ended) mix(n, view);
   }
+}
+
+void ImageSamples::fill_targets(uint64_t n, int64_t number, bool ended, std::span<float> targets) const {
+  if (ended)
+    std::ranges::fill(targets, kNoTarget);
+  else if (set_->label_kind() == images::LabelKind::fields)
+    read_fields(options_, n, number, targets);
+  else
+    std::ranges::copy(set_->numbers_of(number), targets.begin());
 }
 
 // Pixels that a crop shifts in have no class.

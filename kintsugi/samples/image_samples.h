@@ -1,4 +1,5 @@
-// Samples that are images, each with a class, numbers, or a class per pixel; randomly cropped and flipped for training.
+// Samples that are images, each with a class, numbers, or a class or numbers per pixel; randomly cropped and flipped
+// for training.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct ImageOptions {
   int64_t crop_padding = 0;
   bool flip = false;  // horizontally, with probability 1/2
   // Mixes each image, after its crop and flip, with another one drawn from the whole set (Zhang et al. 2018, section
-  // 2): both parameters, above 0 to 1, of the Beta distribution of its weight; 0: none. Classes and numbers only.
+  // 2): both parameters, above 0 to 1, of the Beta distribution of its weight; 0: none. Not for classes of pixels.
   double mixup = 0;
   uint64_t seed = 0;
 };
@@ -52,6 +53,9 @@ Part images_part(int64_t channels, int64_t depth, int64_t height, int64_t width,
 // The part "pixel_classes" [[depth] height width]: the class of each pixel, or kIgnored.
 Part pixel_classes_part(int64_t depth, int64_t height, int64_t width);
 
+// The part "targets" [[depth] height width channels].
+Part fields_part(int64_t channels, int64_t depth, int64_t height, int64_t width);
+
 // With mixup the label of a sample is two classes: the parts "classes" and "weights", and of the other image
 // "mixed_classes" and "mixed_weights", whose weights sum to 1.
 Parts mixed_labels();
@@ -68,13 +72,16 @@ class ImageSamples : public FiniteSource {
  private:
   void read(const ImageOptions& options, uint64_t n, int64_t number, std::span<std::byte> image) const;
   void mix(uint64_t n, const BatchView& row) const;
+  void fill_targets(uint64_t n, int64_t number, bool ended, std::span<float> targets) const;
   void fill_pixels(uint64_t n, int64_t number, bool ended, std::span<int32_t> pixels) const;
+  void read_fields(const ImageOptions& options, uint64_t n, int64_t number, std::span<float> fields) const;
 
   std::shared_ptr<const images::ImageSet> set_;
   ImageOptions options_, other_options_;  // of an image, and of the one that is mixed into it
   Parts parts_;
-  mutable std::mutex mutex_;  // of the image that is mixed into another
+  mutable std::mutex mutex_;  // of the image that is mixed into another, and its fields
   mutable std::vector<std::byte> other_;
+  mutable std::vector<float> other_fields_;
 };
 
 }  // namespace kintsugi::samples

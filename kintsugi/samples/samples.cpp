@@ -66,7 +66,8 @@ SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
 }
 
 int64_t targets_of(const config::Model& model) {
-  return config::objective(model) == Objective::numbers ? model.outputs : 0;
+  const Objective o = config::objective(model);
+  return o == Objective::numbers || o == Objective::fields ? model.outputs : 0;
 }
 
 // The id of the single token with one of these names, or -1.
@@ -89,6 +90,8 @@ images::LabelKind label_kind(const config::Model& model) {
       return images::LabelKind::numbers;
     case Objective::pixels:
       return images::LabelKind::pixels;
+    case Objective::fields:
+      return images::LabelKind::fields;
     case Objective::next:
     case Objective::masked:
     case Objective::masked_next:
@@ -105,8 +108,12 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
   const int64_t targets = targets_of(s.model);
   if (file.images) {
     if (targets != file.images->numbers())
-      throw base::UserError("data", "images have {} numbers each; the model learns {}", file.images->numbers(),
+      throw base::UserError("data", "images have {} {}; the model learns {}", file.images->numbers(),
+                            config::objective(s.model) == Objective::fields ? "channels of fields" : "numbers each",
                             targets);
+    if (config::objective(s.model) == Objective::fields &&
+        config::field_loss(s.train) == config::FieldLoss::relative_l2)
+      file.images->require_norms();
     file.images->require_labels(s.model.outputs);
     ImageOptions options = {.order = order, .seed = s.train.seed};
     if (order.shuffled) {
@@ -167,7 +174,7 @@ config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
 
 bool has_labels(const config::Model& model) {
   const Objective o = config::objective(model);
-  return o == Objective::classes || o == Objective::numbers || o == Objective::pixels;
+  return o == Objective::classes || o == Objective::numbers || o == Objective::pixels || o == Objective::fields;
 }
 
 std::unique_ptr<SampleSource> training_samples(const Settings& s, const std::vector<DataFile>& files) {

@@ -45,6 +45,8 @@ samples::Parts parts_of(const config::Settings& s) {
   }
   if (objective == config::Objective::pixels)
     add({samples::pixel_classes_part(m.image_depth, m.image_height, m.image_width), samples::weights_part()});
+  if (objective == config::Objective::fields)
+    add({samples::fields_part(m.outputs, m.image_depth, m.image_height, m.image_width)});
   if (objective == config::Objective::numbers) add(samples::labels_of(m.outputs));
   if (objective == config::Objective::classes || objective == config::Objective::masked_next)
     add(samples::labels_of(0));

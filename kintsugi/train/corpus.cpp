@@ -231,7 +231,8 @@ Opened open_images(const std::vector<std::filesystem::path>& paths, const std::s
 void fit_images(config::Resolved& resolved, const DataFiles& opened) {
   const images::ImageSet& train = *opened.train[0].file.images;
   const bool given = resolved.origin("model.outputs").given();
-  const bool numbers = train.label_kind() == images::LabelKind::numbers;
+  const bool fields = train.label_kind() == images::LabelKind::fields,
+             numbers = fields || train.label_kind() == images::LabelKind::numbers;
   config::fill_from_images(resolved,
                            {.channels = train.channels(),
                             .depth = train.depth(),
@@ -246,8 +247,8 @@ void fit_images(config::Resolved& resolved, const DataFiles& opened) {
       throw base::UserError("images", "validation images are {}, training images {}", set.size_text(),
                             train.size_text());
     if (set.numbers() != train.numbers())
-      throw base::UserError("images", "validation images have {} numbers each, training images {}", set.numbers(),
-                            train.numbers());
+      throw base::UserError("images", "validation images have {} {}, training images {}", set.numbers(),
+                            fields ? "channels of fields" : "numbers each", train.numbers());
   }
 }
 

@@ -133,6 +133,8 @@ void class_loss(const KernelCall& call);
 void class_loss_grad(const KernelCall& call);
 void squared_error(const KernelCall& call);
 void squared_error_grad(const KernelCall& call);
+void field_errors(const KernelCall& call);
+void field_errors_grad(const KernelCall& call);
 void first(const KernelCall& call);
 void first_grad(const KernelCall& call);
 bool cross_entropy_grad_takes(const Operands& o);

@@ -111,39 +111,75 @@ void class_loss_grad(const KernelCall& call) {
 
 namespace {
 
-// Calls f(element, y - target, whether it counts: not at padding, and the target is not NaN).
+// Calls f(element, y - target, target) for each counted element: not at padding, and the target is not NaN.
 template <typename F>
 void for_differences(const KernelCall& call, const F& f) {
   const tensor::View& y = call.ins[0];
   const float* targets = reinterpret_cast<const float*>(call.ins[1].data);
-  const tensor::DimIndex &batch = call.index("batch"), &target = call.index("target");
-  const int64_t columns = y.size("target");
+  const tensor::Shape& shape = y.shape();
+  const bool padded = std::ranges::any_of(shape.dims(), [&](const tensor::Dim& d) {
+    return std::ranges::any_of(call.index(d.name).segments(), [](const auto& s) { return s.global < 0; });
+  });
+  const auto real = [&](int64_t i) {
+    for (size_t d = shape.rank(); d-- > 0;) {
+      if (call.index(shape[d].name)[i % shape[d].size] < 0) return false;
+      i /= shape[d].size;
+    }
+    return true;
+  };
   with_values(y, [&](auto*, const auto& value) {
-    for (int64_t i = 0; i < y.elements(); ++i)
-      f(i, value(i) - static_cast<double>(targets[i]),
-        batch[i / columns] >= 0 && target[i % columns] >= 0 && !std::isnan(targets[i]));
+    for (int64_t i = 0; i < y.elements(); ++i) {
+      const auto target = static_cast<double>(targets[i]);
+      if (!std::isnan(target) && (!padded || real(i))) f(i, value(i) - target, target);
+    }
+  });
+}
+
+// dy = factor(element) * (y - target) where counted, else 0.
+template <typename F>
+void store_differences(const KernelCall& call, const F& factor) {
+  with_values(call.outs[0], [&](auto* to, const auto&) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    std::fill_n(to, call.outs[0].elements(), T{});
+    for_differences(call, [&](int64_t i, double difference, double) {
+      to[i] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(factor(i) * difference));
+    });
   });
 }
 
 }  // namespace
 
-// y, targets: [batch target]
+// y, targets: [batch spatial... target]
 void squared_error(const KernelCall& call) {
   double loss = 0, count = 0;
-  for_differences(call, [&](int64_t, double difference, bool counts) {
-    if (counts) loss += difference * difference, count += 1;
-  });
+  for_differences(call, [&](int64_t, double difference, double) { loss += difference * difference, count += 1; });
   store_sums(call, loss, count);
 }
 
 void squared_error_grad(const KernelCall& call) {
-  const double dloss = call.ins[2].as<double>()[0];
-  with_values(call.outs[0], [&](auto* to, const auto&) {
-    using T = std::remove_pointer_t<decltype(to)>;
-    for_differences(call, [&](int64_t i, double difference, bool counts) {
-      to[i] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(counts ? 2.0 * dloss * difference : 0.0));
-    });
+  const double twice = 2.0 * call.ins[2].as<double>()[0];
+  store_differences(call, [&](int64_t) { return twice; });
+}
+
+// errors, norms: [batch], the first dim of y, or [target], its last
+void field_errors(const KernelCall& call) {
+  const std::span<double> errors = call.outs[0].as<double>(), norms = call.outs[1].as<double>();
+  std::ranges::fill(errors, 0.0);
+  std::ranges::fill(norms, 0.0);
+  const auto size = std::max<int64_t>(std::ssize(errors), 1);
+  const bool samples = call.outs[0].shape()[0].name == "batch";
+  const int64_t inner = std::max<int64_t>(call.ins[0].elements() / size, 1);
+  for_differences(call, [&](int64_t i, double difference, double target) {
+    const auto at = static_cast<size_t>(samples ? i / inner : i % size);
+    errors[at] += difference * difference;
+    norms[at] += target * target;
   });
+}
+
+void field_errors_grad(const KernelCall& call) {
+  const std::span<const double> derrors = call.ins[2].as<double>();
+  const int64_t inner = std::max<int64_t>(call.ins[0].elements() / std::max<int64_t>(std::ssize(derrors), 1), 1);
+  store_differences(call, [&](int64_t i) { return 2.0 * derrors[static_cast<size_t>(i / inner)]; });
 }
 
 bool sample_loss_takes(const Operands& o) {

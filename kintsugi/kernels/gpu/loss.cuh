@@ -255,7 +255,7 @@ dim3 blocks_of_samples(int64_t count) {
 
 // --- Squared differences
 
-// y, targets: [batch target]; NaN marks a missing target.
+// y, targets: [batch spatial... target]; NaN marks a missing target.
 struct Differences {
   AnyData y, targets;
   Places places;

@@ -1,5 +1,5 @@
-// Losses of preferences and of sampled answers, and the weighted scores of samples, in fp64. Sums are over blocks that
-// depend only on the shapes, and then over blocks.
+// Losses of preferences, of sampled answers and of fields, and the weighted scores of samples, in fp64. Sums are over
+// blocks that depend only on the shapes, and then over blocks.
 #include "kintsugi/kernels/gpu/loss_terms.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -210,6 +210,110 @@ __global__ void __launch_bounds__(kThreads)
     to.put(i, t.counts(i) ? static_cast<double>(one_of(weights, i)) * dscore[columns.quotient(i)] : 0.0);
 }
 
+// --- Fields
+
+// y, targets: [batch spatial... target], in groups: the indices of its first dim, or of its last. NaN marks a missing
+// target.
+struct Fields {
+  AnyData y, targets;
+  Places places;
+  int64_t groups, size;  // of a group: elements
+  bool first;
+
+  __device__ int64_t element(int64_t group, int64_t i) const { return first ? group * size + i : i * groups + group; }
+  __device__ bool counts(int64_t i) const {
+    const float target = one_of(targets, i);
+    return target == target && places.real(i);
+  }
+};
+Fields fields_of(const KernelCall& call, const View& groups) {
+  const tensor::Shape& shape = call.ins[0].shape();
+  const bool first = groups.shape()[0] == shape[0];
+  base::require(groups.shape().rank() == 1 && (first || groups.shape()[0] == shape[shape.rank() - 1]), "kernel",
+                "{} of {} by {}", call.kind, to_string(shape), to_string(groups.shape()));
+  const int64_t count = groups.elements();
+  return {.y = any_data(call.kind, call.ins[0]),
+          .targets = any_data(call.kind, call.ins[1]),
+          .places = places_of(call.kind, call, shape),
+          .groups = count,
+          .size = count == 0 ? 0 : shape.elements() / count,
+          .first = first};
+}
+
+// The blocks that share a group.
+int64_t field_pieces(int64_t size) {
+  return std::clamp<int64_t>(size / 4096, 1, 64);
+}
+
+// One block: a piece of a group. pieces: [group piece 2]
+__global__ void __launch_bounds__(kThreads) add_fields(Fields f, double* pieces) {
+  __shared__ double scratch[32];
+  const int64_t group = blockIdx.x;
+  double error = 0, norm = 0;
+  for (int64_t i = static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x; i < f.size;
+       i += static_cast<int64_t>(gridDim.y) * kThreads) {
+    const int64_t at = f.element(group, i);
+    if (!f.counts(at)) continue;
+    const double target = one_of(f.targets, at), difference = static_cast<double>(one_of(f.y, at)) - target;
+    error += difference * difference;
+    norm += target * target;
+  }
+  error = block_sum(error, scratch);
+  norm = block_sum(norm, scratch);
+  if (threadIdx.x != 0) return;
+  double* const to = pieces + (group * gridDim.y + blockIdx.y) * 2;
+  to[0] = error;
+  to[1] = norm;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    add_pieces(const double* pieces, int each, int64_t groups, WideData errors, WideData norms, uint32_t accumulate) {
+  for (int64_t group = first_piece(); group < groups; group += all_threads()) {
+    double error = 0, norm = 0;
+    for (int i = 0; i < each; ++i) {
+      error += pieces[(group * each + i) * 2];
+      norm += pieces[(group * each + i) * 2 + 1];
+    }
+    errors.put(group, error, (accumulate & 1u) != 0);
+    norms.put(group, norm, (accumulate & 2u) != 0);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    spread_fields(Fields f, Divisor size, int64_t count, WideData derrors, AnyData dy, bool add) {
+  for (int64_t i = first_piece(); i < count; i += all_threads()) {
+    const auto twice = static_cast<float>(2 * derrors[size.quotient(i)]);
+    const float made[1] = {f.counts(i) ? twice * (one_of(f.y, i) - one_of(f.targets, i)) : 0};
+    dy.put(i, made, add);
+  }
+}
+
+// errors, norms: [batch]
+struct RelativeErrors {
+  static constexpr int kSums = 2;
+  WideData errors, norms;
+  Places places;
+
+  __device__ bool counts(int64_t i) const { return norms[i] != 0 && places.real(i); }
+  __device__ void add(int64_t i, double (&sums)[kSums]) const {
+    if (!counts(i)) return;
+    sums[0] += sqrt(errors[i] / norms[i]);
+    sums[1] += 1;
+  }
+};
+RelativeErrors relative_errors_of(const KernelCall& call) {
+  return {.errors = wide_data(call.kind, call.ins[0]),
+          .norms = wide_data(call.kind, call.ins[1]),
+          .places = places_of(call.kind, call, call.ins[0].shape())};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    spread_relative_errors(RelativeErrors r, int64_t count, WideData dloss, WideData derrors, bool add) {
+  for (int64_t i = first_piece(); i < count; i += all_threads())
+    derrors.put(i, r.counts(i) && r.errors[i] != 0 ? 0.5 * dloss[0] / (sqrt(r.errors[i]) * sqrt(r.norms[i])) : 0.0,
+                add);
+}
+
 }  // namespace
 
 void preference_loss(const KernelCall& call) {
@@ -262,6 +366,42 @@ void weighted_scores_grad(const KernelCall& call) {
   launch_pieces(*call.stream, labels.elements(), spread_scores, tokens, any_data(call.kind, call.ins[In::kWeights]),
                 labels.elements(), Divisor(std::max<int64_t>(labels.size("seq"), 1)),
                 wide_data(call.kind, call.ins[In::kDscore]), token_gradients(call));
+}
+
+int64_t field_errors_workspace(const KernelShapes& s) {
+  const int64_t groups = s.outs[0]->shape.elements(), size = groups == 0 ? 0 : s.ins[0]->shape.elements() / groups;
+  return groups * field_pieces(size) * 2 * static_cast<int64_t>(sizeof(double));
+}
+void field_errors(const KernelCall& call) {
+  const Fields fields = fields_of(call, call.outs[0]);
+  if (fields.groups == 0) return;
+  auto* const pieces = reinterpret_cast<double*>(call.workspace.data());
+  const int64_t each = field_pieces(fields.size);
+  launch(*call.stream, dim3(static_cast<unsigned>(fields.groups), static_cast<unsigned>(each)), dim3(kThreads), 0,
+         add_fields, fields, pieces);
+  launch_pieces(*call.stream, fields.groups, add_pieces, pieces, static_cast<int>(each), fields.groups,
+                wide_data(call.kind, call.outs[0]), wide_data(call.kind, call.outs[1]), call.accumulate);
+}
+
+void field_errors_grad(const KernelCall& call) {
+  const Fields fields = fields_of(call, call.ins[2]);
+  const int64_t count = call.outs[0].elements();
+  base::require(fields.first, "kernel", "field_errors_grad by {}", to_string(call.ins[2].shape()));
+  launch_pieces(*call.stream, count, spread_fields, fields, Divisor(std::max<int64_t>(fields.size, 1)), count,
+                wide_data(call.kind, call.ins[2]), any_data(call.kind, call.outs[0]), call.accumulates(0));
+}
+
+int64_t relative_error_workspace(const KernelShapes& s) {
+  return term_blocks(s.ins[0]->shape.elements()) * RelativeErrors::kSums * static_cast<int64_t>(sizeof(double));
+}
+void relative_error(const KernelCall& call) {
+  launch_terms(call, relative_errors_of(call), call.ins[0].elements());
+}
+
+void relative_error_grad(const KernelCall& call) {
+  const int64_t count = call.outs[0].elements();
+  launch_pieces(*call.stream, count, spread_relative_errors, relative_errors_of(call), count,
+                wide_data(call.kind, call.ins[2]), wide_data(call.kind, call.outs[0]), call.accumulates(0));
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

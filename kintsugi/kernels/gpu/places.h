@@ -5,9 +5,9 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
-// For up to four dims, such as [batch seq] or [batch spatial...].
+// For up to five dims, such as [batch seq] or [batch spatial... target].
 struct Places {
-  static constexpr int kMost = 4;
+  static constexpr int kMost = 5;
   bool whole = true;  // no padding
   int rank = 1;
   Divisor size[kMost];

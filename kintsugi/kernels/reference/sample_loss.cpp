@@ -92,7 +92,7 @@ void class_hits(const KernelCall& call) {
   store(call, 1, {&top5, 1});
 }
 
-// y, targets: [batch target]
+// y, targets: [batch spatial... target]
 void squared_error(const KernelCall& call) {
   double loss = 0, count = 0;
   for (const std::optional<double>& difference : differences(call)) {
@@ -110,6 +110,57 @@ void squared_error_grad(const KernelCall& call) {
   for (const std::optional<double>& difference : differences(call))
     dy.push_back(2.0 * dloss * difference.value_or(0.0));
   store(call, 0, dy);
+}
+
+// y, targets: [batch spatial... target]; errors, norms: [batch] or [target]
+void field_errors(const KernelCall& call) {
+  const std::vector<double> targets = load(call.ins[1]);
+  const std::vector<int64_t> to = offsets(call.ins[0].shape(), call.outs[0].shape());
+  const auto size = static_cast<size_t>(call.outs[0].elements());
+  std::vector<double> errors(size, 0.0), norms(size, 0.0);
+  const std::vector<std::optional<double>> found = differences(call);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    errors[static_cast<size_t>(to[i])] += *found[i] * *found[i];
+    norms[static_cast<size_t>(to[i])] += targets[i] * targets[i];
+  }
+  store(call, 0, errors);
+  store(call, 1, norms);
+}
+
+void field_errors_grad(const KernelCall& call) {
+  const std::vector<double> derrors = load(call.ins[2]);
+  const std::vector<int64_t> from = offsets(call.ins[0].shape(), call.ins[2].shape());
+  std::vector<double> dy;
+  for (const std::optional<double>& difference : differences(call))
+    dy.push_back(2.0 * derrors[static_cast<size_t>(from[dy.size()])] * difference.value_or(0.0));
+  store(call, 0, dy);
+}
+
+// errors, norms: [batch]
+void relative_error(const KernelCall& call) {
+  const std::vector<double> errors = load(call.ins[0]), norms = load(call.ins[1]);
+  const std::vector<int64_t> whole = positions_in_whole(call, call.ins[0].shape());
+  double loss = 0, count = 0;
+  for (size_t i = 0; i < norms.size(); ++i) {
+    if (norms[i] == 0 || whole[i] < 0) continue;
+    loss += std::sqrt(errors[i] / norms[i]);
+    count += 1;
+  }
+  store(call, 0, {&loss, 1});
+  store(call, 1, {&count, 1});
+}
+
+// Where y equals the targets, the loss has no derivative: 0, as PyTorch's norm.
+void relative_error_grad(const KernelCall& call) {
+  const std::vector<double> errors = load(call.ins[0]), norms = load(call.ins[1]);
+  const std::vector<int64_t> whole = positions_in_whole(call, call.ins[0].shape());
+  const double dloss = load_scalar(call.ins[2]);
+  std::vector<double> derrors(norms.size(), 0.0);
+  for (size_t i = 0; i < norms.size(); ++i)
+    if (norms[i] != 0 && errors[i] != 0 && whole[i] >= 0)
+      derrors[i] = 0.5 * dloss / (std::sqrt(errors[i]) * std::sqrt(norms[i]));
+  store(call, 0, derrors);
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -1,5 +1,5 @@
-// U-Net (Ronneberger et al. 2015; Cicek et al. 2016 in 3-D): a class per pixel. Convolutions are padded and have batch
-// norms; model.embed is the number of filters of the first level, which doubles with each level.
+// U-Net (Ronneberger et al. 2015; Cicek et al. 2016 in 3-D): a class or numbers per pixel. Convolutions are padded and
+// have batch norms; model.embed is the number of filters of the first level, which doubles with each level.
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/image_family.h"
@@ -45,11 +45,11 @@ Trunk unet(Builder& b) {
 
 Family unet() {
   return image_family({.name = "unet",
-                       .about = "U-Net: images or volumes to a class of each pixel",
+                       .about = "U-Net: images or volumes to a class or numbers of each pixel",
                        .layers = 2 * kLevels + 1,
                        .build = unet,
                        .objective = "pixels",
-                       .objectives = {}});
+                       .objectives = {"fields"}});
 }
 
 }  // namespace kintsugi::models

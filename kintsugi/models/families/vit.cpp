@@ -1,5 +1,5 @@
 // ViT (Dosovitskiy et al. 2021): image patches as the tokens of a pre-norm encoder, followed by classes or numbers from
-// the class token or the mean of all tokens.
+// the class token or the mean of all tokens, or by fields: of each token, the numbers of its patch.
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/tensor/window.h"
@@ -7,25 +7,55 @@
 namespace kintsugi::models {
 namespace {
 
+// The patches of an image or volume along each of its dims.
+struct Patches {
+  int64_t size = 1;
+  std::vector<tensor::Dim> grid;  // patches along each dim
+
+  explicit Patches(const config::Model& m) : size(m.patch) {
+    if (m.image_depth > 0) grid.push_back({"depth", m.image_depth / size});
+    grid.insert(grid.end(), {{"height", m.image_height / size}, {"width", m.image_width / size}});
+  }
+  int64_t number() const {
+    int64_t n = 1;
+    for (const tensor::Dim& d : grid) n *= d.size;
+    return n;
+  }
+  tensor::Attributes windows() const {
+    std::vector<tensor::DimWindow> list;
+    for (const tensor::Dim& d : grid) list.push_back({d.name, {.kernel = size, .stride = size}});
+    tensor::Attributes attributes;
+    tensor::set_windows(attributes, list);
+    return attributes;
+  }
+  // Of a weight: a patch, then `dims`.
+  Shape kernel(const std::vector<tensor::Dim>& dims) const {
+    std::vector<tensor::Dim> all;
+    for (const tensor::Dim& d : grid) all.push_back({tensor::kernel_dim(d.name), size});
+    all.insert(all.end(), dims.begin(), dims.end());
+    return Shape(all);
+  }
+  // Of a reshape between the grid and a list of tokens.
+  tensor::Attributes whole() const {
+    std::string names;
+    for (const tensor::Dim& d : grid) names += d.name + " ";
+    return {{"whole", names + "seq"}};
+  }
+};
+
 // Of each patch, preceded by the class token: [batch seq embed].
-ValueId patches(Builder& b) {
+ValueId tokens_of_patches(Builder& b) {
   Graph& g = b.graph();
   const config::Model& m = b.model();
   const ValueId x = images(b);
-  const int64_t patch = m.patch, tokens = (m.image_height / patch) * (m.image_width / patch);
-  tensor::Attributes windows;
-  const tensor::Window window = {.kernel = patch, .stride = patch};
-  tensor::set_windows(windows, {{"height", window}, {"width", window}});
-  const ValueId w = b.weight("embedding.patches.weight",
-                             {{tensor::kernel_dim("height"), patch},
-                              {tensor::kernel_dim("width"), patch},
-                              {"channel", m.image_channels},
-                              b.embed()},
+  const Patches patches(m);
+  const int64_t tokens = patches.number();
+  const ValueId w = b.weight("embedding.patches.weight", patches.kernel({{"channel", m.image_channels}, b.embed()}),
                              {Init::Kind::normal, b.deviation()}, true),
                 bias = b.weight("embedding.patches.bias", {b.embed()}, {}, false);
-  const ValueId made = g.add({g.op("convolution", {x, w}, windows), bias});
+  const ValueId made = g.add({g.op("convolution", {x, w}, patches.windows()), bias});
   const tensor::Type list = {{b.batch(), {"seq", tokens}, b.embed()}, b.dtype()};
-  ValueId y = g.make("reshape", {made}, {list}, {{"whole", "height width seq"}})[0];
+  ValueId y = g.make("reshape", {made}, {list}, patches.whole())[0];
   if (m.class_token) {
     const ValueId token = b.weight("embedding.class", {b.embed()}, {Init::Kind::normal, b.deviation()}, true);
     const tensor::Type first = {{b.batch(), {"one", 1}, b.embed()}, b.dtype()};
@@ -39,17 +69,37 @@ ValueId patches(Builder& b) {
   return b.dropout(y, "embedding");
 }
 
+// Of each token, the numbers of its patch: x [batch seq embed] -> [batch [depth] height width target].
+ValueId fields(Builder& b, ValueId x) {
+  Graph& g = b.graph();
+  const Patches patches(b.model());
+  const tensor::Dim target = {"target", b.model().outputs};
+  std::vector<tensor::Dim> grid = {b.batch()};
+  grid.insert(grid.end(), patches.grid.begin(), patches.grid.end());
+  grid.push_back(b.embed());
+  x = g.make("reshape", {x}, {{Shape(grid), b.dtype()}}, patches.whole())[0];
+  const ValueId w =
+      b.weight("head.fields.weight", patches.kernel({target, b.embed()}), {Init::Kind::normal, b.deviation()}, true);
+  return g.add(
+      {g.op("transposed_convolution", {x, w}, patches.windows()), b.weight("head.fields.bias", {target}, {}, false)});
+}
+
 Trunk vit_trunk(Builder& b) {
   Graph& g = b.graph();
   const config::Model& m = b.model();
   g.layer = -1;
-  ValueId x = patches(b);
+  ValueId x = tokens_of_patches(b);
   for (int64_t i = 0; i < m.layers; ++i) {
     g.layer = static_cast<int>(i);
     x = transformer_block(b, x, "layer" + std::to_string(i) + ".");
   }
   g.layer = static_cast<int>(m.layers);
   x = b.norm(x, "final_norm");
+  Trunk trunk;
+  if (config::objective(m) == config::Objective::fields) {
+    trunk.numbers = fields(b, x);
+    return trunk;
+  }
   if (m.class_token) {
     x = g.op("first", {x});
   } else {
@@ -58,10 +108,8 @@ Trunk vit_trunk(Builder& b) {
   }
   const bool classes = config::objective(m) == config::Objective::classes;
   const tensor::Dim out = {classes ? "class" : "target", m.outputs};
-  const ValueId y = b.linear(x, classes ? "head.classes" : "head.numbers", {b.embed(), out}, "batch " + out.name,
-                             b.deviation(), true);
-  Trunk trunk;
-  (classes ? trunk.classes : trunk.numbers) = y;
+  (classes ? trunk.classes : trunk.numbers) = b.linear(x, classes ? "head.classes" : "head.numbers", {b.embed(), out},
+                                                       "batch " + out.name, b.deviation(), true);
   return trunk;
 }
 
@@ -78,11 +126,11 @@ Family vit() {
   m.objective = "classes";
   return {
       .config = {.name = "vit",
-                 .about = "ViT: patches of an image through a transformer, to a class or numbers",
+                 .about = "ViT: patches of an image through a transformer, to a class, numbers, or fields",
                  .defaults = m,
                  .reads_tokens = false,
                  .reads_images = true,
-                 .objectives = {"numbers"}},
+                 .objectives = {"numbers", "fields"}},
       .build = vit_trunk,
       .hugging_face = {
           .model_types = {"vit"},
