@@ -14,11 +14,13 @@ namespace kintsugi::compile {
 namespace {
 
 // The micro_batch of a rank with which a pass over all ranks is nearest to `all` samples.
-int64_t samples_of_rank(const config::Train& t, int64_t data, int64_t all) {
-  if (t.reproducible > 0) return t.micro_batch;
-  const int64_t share = t.global_batch / data;
-  int64_t n = std::clamp<int64_t>(all / data, 1, share);
-  while (share % n != 0) --n;
+int64_t samples_of_rank(const config::Settings& s, int64_t data, int64_t all) {
+  if (s.train.reproducible > 0) return s.train.micro_batch;
+  const bool grouped = config::batch_norm(s.model) == config::BatchNorm::replica;
+  const int64_t share = s.train.global_batch / data,
+                group = grouped ? std::max<int64_t>(s.model.batch_norm_samples, 1) : 1;
+  int64_t n = std::clamp<int64_t>(std::max(all / data, group), 1, share);
+  while (n > 1 && (share % n != 0 || n % group != 0)) --n;
   return n;
 }
 
@@ -36,7 +38,7 @@ StrategyCosts measure(std::string_view name, config::Settings s, const config::P
   try {
     require_divisible("global_batch", s.train.global_batch, config::data_ranks(parallel));
     require_divisible("reproducible", s.train.reproducible, config::data_ranks(parallel));
-    s.train.micro_batch = samples_of_rank(s.train, config::data_ranks(parallel), samples);
+    s.train.micro_batch = samples_of_rank(s, config::data_ranks(parallel), samples);
     costs.passes = micro_batches(s);
     // The maximum of each number over stages.
     for (const program::Program& p : compile({.settings = s, .kernels = *kernels_of(s)})) {

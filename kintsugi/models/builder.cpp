@@ -5,6 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/lora.h"
 #include "kintsugi/models/rope.h"
+#include "kintsugi/models/step.h"
 
 namespace kintsugi::models {
 
@@ -130,7 +131,7 @@ ValueId Builder::norm(ValueId x, const std::string& name) {
 }
 
 ValueId Builder::batch_norm(ValueId x, const std::string& name) {
-  constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
+  constexpr double kEpsilon = 1e-5;
   const Shape shape = graph_.shape(x);  // copied, since adding weights changes the graph
   const Shape channels = {shape[shape.rank() - 1]};
   const ValueId gamma = weight(name + ".gamma", channels, {Init::Kind::constant, 1.0}, false),
@@ -145,18 +146,46 @@ ValueId Builder::batch_norm(ValueId x, const std::string& name) {
                         .layer = graph_.layer,
                         .init = {Init::Kind::constant, start}});
   };
-  const graph::StateId mean = tracked(".mean", 0.0), variance = tracked(".variance", 1.0);
-  const Attributes attributes = {
-      {"epsilon", kEpsilon}, {"momentum", kMomentum}, {"count", shape.elements() / channels.elements()}};
+  const graph::StateId mean = tracked(kRunningMean, 0.0), variance = tracked(kRunningVariance, 1.0);
+  Attributes attributes = {
+      {"epsilon", kEpsilon}, {"momentum", kNormMomentum}, {"count", shape.elements() / channels.elements()}};
   if (pass_.purpose != Purpose::train)
     return graph_.apply("batch_norm", {x, gamma, beta, graph::kNone, graph_.read(mean), graph_.read(variance)},
                         attributes)[0];
+  if (pass_.norm_group > 0) return grouped_batch_norm(x, name, gamma, beta, attributes);
   const ValueId statistics = graph_.op("batch_statistics", {x}),
                 y = graph_.apply("batch_norm", {x, gamma, beta, statistics}, attributes)[0];
   const std::vector<ValueId> now =
       graph_.apply("running_statistics", {graph_.read(mean), graph_.read(variance), statistics}, attributes);
   graph_.assign(now[0], mean);
   graph_.assign(now[1], variance);
+  return y;
+}
+
+ValueId Builder::grouped_batch_norm(ValueId x, const std::string& name, ValueId gamma, ValueId beta,
+                                    Attributes attributes) {
+  const int64_t samples = pass_.norm_group;
+  if (pass_.batch % samples != 0)
+    throw base::UserError("model", "{} samples of a pass are not divisible by model.batch_norm_samples = {}",
+                          pass_.batch, samples);
+  const int64_t count = attributes.integer("count") / (pass_.batch / samples);
+  if (count == 1)
+    throw base::UserError("model",
+                          "{}: with model.batch_norm = \"replica\" and one sample per group, its statistics are of one "
+                          "value per channel; "
+                          "raise train.micro_batch or model.batch_norm_samples, or use larger images",
+                          name);
+  attributes.set("count", count);
+  const ValueId statistics = graph_.op("batch_statistics", {x}, {{"samples", samples}}),
+                y = graph_.apply("batch_norm", {x, gamma, beta, statistics}, attributes)[0],
+                moments = graph_.op("batch_moments", {statistics}, {{"count", count}});
+  const tensor::Type type = graph_.type(moments);
+  graph_.accumulate(moments, states_.add({.name = name + std::string(kGroupMoments),
+                                          .type = type,
+                                          .kind = StateKind::statistic,
+                                          .layer = graph_.layer,
+                                          .saved = false,
+                                          .parts = true}));
   return y;
 }
 

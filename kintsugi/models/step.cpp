@@ -362,7 +362,8 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                      .balance_weight = balanced_by_loss ? s.train.balance_weight : 0.0,
                      .balances_steps = balanced_by_loss && config::balance(s.train) == config::Balance::global,
                      .counts_labels = of_labels,
-                     .z_loss = s.train.z_loss};
+                     .z_loss = s.train.z_loss,
+                     .norm_group = config::batch_norm_group(s)};
   require_sizes(s.model);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);

@@ -236,6 +236,24 @@ void update_experts(Graph& g, const config::Train& train, StateTable& states, Va
                                      .saved = false}));
 }
 
+// The means over the step of what batch norms in groups computed update their running statistics.
+void update_norms(Graph& g, StateTable& states) {
+  const size_t count = states.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto id = static_cast<StateId>(i);
+    const std::string name = states[id].name;
+    if (!name.ends_with(kGroupMoments)) continue;
+    g.layer = states[id].layer;
+    const std::string norm = name.substr(0, name.size() - kGroupMoments.size());
+    const StateId mean = states.find(norm + std::string(kRunningMean)),
+                  variance = states.find(norm + std::string(kRunningVariance));
+    const std::vector<ValueId> now =
+        g.apply("running_moments", {g.read(mean), g.read(variance), g.read(id)}, {{"momentum", kNormMomentum}});
+    g.assign(now[0], mean);
+    g.assign(now[1], variance);
+  }
+}
+
 // Sums each further loss over the step, as a number of its name.
 void add_further_losses(Graph& g, StateTable& states) {
   std::map<std::string, std::vector<ValueId>> parts;
@@ -318,6 +336,7 @@ Graph build_update(const config::Train& train, StateTable& states, const Optimiz
   }
 
   update_experts(g, train, states, finite);
+  update_norms(g, states);
   g.layer = -1;
   g.assign(g.add({updates, finite}), count);
   if (scaled) {

@@ -133,6 +133,8 @@ const graph::OpTable& operations() {
                              batch_norm_sums(),
                              batch_norm_grad(),
                              running_statistics(),
+                             batch_moments(),
+                             running_moments(),
                              leaky_relu(),
                              leaky_relu_grad(),
                              transposed_convolution(),

@@ -31,12 +31,14 @@ std::vector<int64_t> divisors(int64_t n) {
   return list;
 }
 
-// Samples per pass: powers of two, and the run's own.
+// Samples per pass: powers of two, and the run's own, in whole groups of batch norms.
 std::vector<int64_t> micro_batch_sizes(const Settings& s, int64_t share) {
   std::vector<int64_t> list;
   for (int64_t n = 1; n <= kLargestMicroBatch; n *= 2) list.push_back(n);
   if (!std::ranges::count(list, s.train.micro_batch)) list.push_back(s.train.micro_batch);
-  std::erase_if(list, [&](int64_t n) { return share % n != 0; });
+  const bool grouped = config::batch_norm(s.model) == config::BatchNorm::replica;
+  const int64_t group = grouped ? std::max<int64_t>(s.model.batch_norm_samples, 1) : 1;
+  std::erase_if(list, [&](int64_t n) { return share % n != 0 || n % group != 0; });
   return list;
 }
 

@@ -270,6 +270,7 @@ double default_tolerance(const config::Settings& s) {
 
 config::Settings twin_of(config::Settings s) {
   const bool units = s.train.reproducible > 0;  // one unit per pass, and the same bits for as many threads
+  s.model.batch_norm_samples = config::batch_norm_group(s);
   if (!units) s.train.micro_batch *= config::data_ranks(s.parallel);
   const config::Device device = compile::device_of(s);
   s.parallel = {.device = std::string(name_of(device == config::Device::reference ? device : config::Device::cpu)),

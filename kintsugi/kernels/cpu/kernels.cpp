@@ -157,6 +157,8 @@ constexpr CpuKernel kKernels[] = {
     {"group_norm_sums", group_norm_sums, group_norm_takes, group_norm_workspace},
     {"group_norm_grad", group_norm_grad, group_norm_takes, group_norm_workspace},
     {"running_statistics", nullptr, nothing_is_fast},
+    {"batch_moments", nullptr, nothing_is_fast},
+    {"running_moments", nullptr, nothing_is_fast},
 };
 constexpr size_t kNumKernels = std::size(kKernels);
 

@@ -1,5 +1,5 @@
-// Batch norm and group norm, their statistics and gradients (channels.h). To batch norm, the batch is one sample and
-// each channel a group.
+// Batch norm and group norm, their statistics and gradients (channels.h). To batch norm, the batch, or each of its
+// groups of samples, is one sample and each channel a group.
 #include "kintsugi/kernels/gpu/channels.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
@@ -19,6 +19,7 @@ using kernels::GroupNormGradIn;
 using kernels::GroupNormIn;
 using kernels::GroupNormSumsIn;
 using kernels::GroupNormSumsOut;
+using kernels::RunningMomentsIn;
 using kernels::RunningStatisticsIn;
 
 const double* sums_of(const KernelCall& call, const View& statistics) {
@@ -27,7 +28,19 @@ const double* sums_of(const KernelCall& call, const View& statistics) {
   return data<double>(statistics);
 }
 
-Moments batch_moments(const KernelCall& call, const View& statistics, int64_t channels) {
+// Groups of samples with statistics [batch_group moment channels]; otherwise one.
+int64_t batch_groups(const tensor::Shape& statistics) {
+  return statistics.rank() == 3 ? statistics[0].size : 1;
+}
+// x as [groups rows channels]
+ChannelRows batch_rows(const tensor::Shape& x, int64_t groups) {
+  ChannelRows rows = channel_rows(x, false);
+  rows.samples = groups;
+  rows.rows /= std::max<int64_t>(groups, 1);
+  return rows;
+}
+
+Moments moments_of_batch(const KernelCall& call, const View& statistics, int64_t channels) {
   return {.statistics = sums_of(call, statistics),
           .mean = {},
           .variance = {},
@@ -88,7 +101,7 @@ struct NormalizedGrad {
   Moments moments;
   AnyData gamma;
   const double* sums = nullptr;  // group norm, of dy * gamma: [samples moment groups]
-  AnyData dgamma, dbeta;         // batch norm
+  AnyData dgamma, dbeta;         // batch norm: [samples channels]
 
   template <int N>
   struct Of {
@@ -108,7 +121,8 @@ struct NormalizedGrad {
       const float by = m.inverse * load_one(gamma, channel + i);
       float of_dy = 0, of_xhat = 0;
       if (sums == nullptr) {
-        of_dy = by * load_one(dbeta, channel + i), of_xhat = by * load_one(dgamma, channel + i);
+        const int64_t at = sample * moments.group.groups + channel + i;
+        of_dy = by * load_one(dbeta, at), of_xhat = by * load_one(dgamma, at);
       } else if (g >= 0) {
         const double* const at = sums + sample * 2 * moments.group.groups + g;
         of_dy = m.inverse * static_cast<float>(at[0]);
@@ -155,36 +169,40 @@ struct Partial {
   }
 };
 
-// statistics: [moment channels]
+// statistics: [samples moment channels]
 struct JoinStatistics {
   Partial partial;
   double* to;
   bool add;
 
   __device__ int64_t items(int64_t) const { return partial.plan.slices; }
-  __device__ ChannelSum term(int64_t channel, int64_t slice) const {
-    return partial.at[slice * partial.plan.x.channels + channel];
+  __device__ ChannelSum term(int64_t output, int64_t slice) const {
+    const int64_t channels = partial.plan.x.channels, sample = output / channels;
+    return partial.at[(sample * partial.plan.slices + slice) * channels + output % channels];
   }
-  __device__ void put(int64_t channel, const ChannelSum& sum) const {
-    double *const first = to + channel, *const second = first + partial.plan.x.channels;
+  __device__ void put(int64_t output, const ChannelSum& sum) const {
+    const int64_t channels = partial.plan.x.channels;
+    double *const first = to + output / channels * 2 * channels + output % channels, *const second = first + channels;
     *first = add ? *first + sum.first : sum.first;
     *second = add ? *second + sum.second : sum.second;
   }
 };
 
-// Sums over the samples: dgamma, dbeta [channels]
+// Sums over the samples: dgamma, dbeta [channels]; with `by_sample`, of each sample: [samples channels]
 struct JoinGradients {
   Partial partial;
   AnyData dgamma, dbeta;
-  bool add_gamma, add_beta;
+  bool add_gamma, add_beta, by_sample;
 
-  __device__ int64_t items(int64_t) const { return partial.plan.slices * partial.plan.x.samples; }
-  __device__ ChannelSum term(int64_t channel, int64_t item) const {
-    return partial.of_xhat(item / partial.plan.slices, item % partial.plan.slices, channel);
+  __device__ int64_t items(int64_t) const { return partial.plan.slices * (by_sample ? 1 : partial.plan.x.samples); }
+  __device__ ChannelSum term(int64_t output, int64_t item) const {
+    const int64_t channels = partial.plan.x.channels,
+                  sample = by_sample ? output / channels : item / partial.plan.slices;
+    return partial.of_xhat(sample, item % partial.plan.slices, output % channels);
   }
-  __device__ void put(int64_t channel, const ChannelSum& sum) const {
-    put_one(dgamma, channel, sum.first, add_gamma);
-    put_one(dbeta, channel, sum.second, add_beta);
+  __device__ void put(int64_t output, const ChannelSum& sum) const {
+    put_one(dgamma, output, sum.first, add_gamma);
+    put_one(dbeta, output, sum.second, add_beta);
   }
 };
 
@@ -247,11 +265,48 @@ __global__ void __launch_bounds__(kChannelThreads) follow_statistics(Running r) 
           false);
 }
 
+// Of the groups of a batch. statistics, moments: [groups moment channels], [moment channels]
+__global__ void __launch_bounds__(kChannelThreads)
+    sum_moments(Moments batch, double unbiased, int64_t groups, int64_t channels, double* moments) {
+  wait_for_kernels_before();
+  let_next_begin();
+  const int64_t c = first_piece();
+  if (c >= channels) return;
+  double mean = 0, variance = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const double *const sums = batch.statistics + g * 2 * channels, average = sums[c] * batch.share,
+                        spread = sums[channels + c] * batch.share - average * average;
+    mean += average;
+    variance += (spread > 0 ? spread : 0) * unbiased;
+  }
+  moments[c] = mean;
+  moments[channels + c] = variance;
+  moments[2 * channels + c] = static_cast<double>(groups);
+}
+
+// The mean over all groups of a step.
+__global__ void __launch_bounds__(kChannelThreads) follow_moments(Running r, const double* moments) {
+  wait_for_kernels_before();
+  let_next_begin();
+  const int64_t c = first_piece();
+  if (c >= r.channels) return;
+  const double groups = moments[2 * r.channels + c], share = groups > 0 ? r.momentum / groups : 0,
+               kept = groups > 0 ? 1 - r.momentum : 1;  // no groups: padding
+  put_one(r.next_mean, c, kept * load_one(r.mean, c) + share * moments[c], false);
+  put_one(r.next_variance, c, kept * load_one(r.variance, c) + share * moments[r.channels + c], false);
+}
+
+dim3 channel_blocks(int64_t channels) {
+  return dim3(static_cast<unsigned>(quotient_up(channels, kChannelThreads)));
+}
+
 }  // namespace
 
+// The statistics are the only output, or the second operand.
 int64_t batch_statistics_workspace(const KernelShapes& shapes) {
   const tensor::Type& x = *shapes.ins[0];
-  return channel_sums(channel_rows(x.shape, false), x.dtype).bytes();
+  const tensor::Type& statistics = shapes.ins.size() > 1 ? *shapes.ins[BatchNormSumsIn::kStatistics] : *shapes.outs[0];
+  return channel_sums(batch_rows(x.shape, batch_groups(statistics.shape)), x.dtype).bytes();
 }
 int64_t group_statistics_workspace(const KernelShapes& shapes) {
   const tensor::Type& x = *shapes.ins[0];
@@ -260,16 +315,17 @@ int64_t group_statistics_workspace(const KernelShapes& shapes) {
 
 void batch_statistics(const KernelCall& call) {
   const View& x = call.ins[0];
-  const ChannelRows rows = channel_rows(x.shape(), false);
+  const ChannelRows rows = batch_rows(x.shape(), batch_groups(call.outs[0].shape()));
   const ChannelSums plan = launch_channel_sums<false>(call, rows, {}, x, {}, partial_of(call));
   const Partial partial = {.at = partial_of(call), .plan = plan, .moments = {}};
-  launch_join(call, JoinStatistics{partial, data<double>(call.outs[0]), call.accumulates(0)}, rows.channels);
+  launch_join(call, JoinStatistics{partial, data<double>(call.outs[0]), call.accumulates(0)},
+              rows.samples * rows.channels);
 }
 
 void batch_norm(const KernelCall& call) {
   using In = BatchNormIn;
   const View& x = call.ins[In::kX];
-  Moments moments = batch_moments(call, call.ins[In::kStatistics], width(x.shape()));
+  Moments moments = moments_of_batch(call, call.ins[In::kStatistics], width(x.shape()));
   if (moments.statistics == nullptr) {
     moments.mean = any_data("batch_norm", call.ins[In::kMean]);
     moments.variance = any_data("batch_norm", call.ins[In::kVariance]);
@@ -280,33 +336,36 @@ void batch_norm(const KernelCall& call) {
                         .gamma = any_data("batch_norm", call.ins[In::kGamma]),
                         .beta = any_data("batch_norm", call.ins[In::kBeta]),
                         .relu = !epilogue.empty()};
-  launch_map(call, f, channel_rows(x.shape(), false), x, call.ins[In::kAdded], call.outs[0]);
+  const int64_t groups = moments.statistics == nullptr ? 1 : batch_groups(call.ins[In::kStatistics].shape());
+  launch_map(call, f, batch_rows(x.shape(), groups), x, call.ins[In::kAdded], call.outs[0]);
 }
 
 void batch_norm_sums(const KernelCall& call) {
   using In = BatchNormSumsIn;
   using Out = BatchNormSumsOut;
   const View& x = call.ins[In::kX];
-  const ChannelRows rows = channel_rows(x.shape(), false);
-  const Moments moments = batch_moments(call, call.ins[In::kStatistics], rows.channels);
+  const ChannelRows rows = batch_rows(x.shape(), batch_groups(call.ins[In::kStatistics].shape()));
+  const Moments moments = moments_of_batch(call, call.ins[In::kStatistics], rows.channels);
   const ChannelSums plan = launch_channel_sums<true>(call, rows, moments, x, call.ins[In::kDy], partial_of(call));
   launch_join(call,
               JoinGradients{.partial = {.at = partial_of(call), .plan = plan, .moments = moments},
                             .dgamma = any_data("batch_norm_sums", call.outs[Out::kDgamma]),
                             .dbeta = any_data("batch_norm_sums", call.outs[Out::kDbeta]),
                             .add_gamma = call.accumulates(Out::kDgamma),
-                            .add_beta = call.accumulates(Out::kDbeta)},
-              rows.channels);
+                            .add_beta = call.accumulates(Out::kDbeta),
+                            .by_sample = true},
+              rows.samples * rows.channels);
 }
 
 void batch_norm_grad(const KernelCall& call) {
   using In = BatchNormGradIn;
   const View& x = call.ins[In::kX];
-  const NormalizedGrad f = {.moments = batch_moments(call, call.ins[In::kStatistics], width(x.shape())),
+  const NormalizedGrad f = {.moments = moments_of_batch(call, call.ins[In::kStatistics], width(x.shape())),
                             .gamma = any_data("batch_norm_grad", call.ins[In::kGamma]),
                             .dgamma = any_data("batch_norm_grad", call.ins[In::kDgamma]),
                             .dbeta = any_data("batch_norm_grad", call.ins[In::kDbeta])};
-  launch_map(call, f, channel_rows(x.shape(), false), x, call.ins[In::kDy], call.outs[0]);
+  launch_map(call, f, batch_rows(x.shape(), batch_groups(call.ins[In::kStatistics].shape())), x, call.ins[In::kDy],
+             call.outs[0]);
 }
 
 void group_statistics(const KernelCall& call) {
@@ -341,7 +400,8 @@ void group_norm_sums(const KernelCall& call) {
                             .dgamma = any_data("group_norm_sums", call.outs[Out::kDgamma]),
                             .dbeta = any_data("group_norm_sums", call.outs[Out::kDbeta]),
                             .add_gamma = call.accumulates(Out::kDgamma),
-                            .add_beta = call.accumulates(Out::kDbeta)},
+                            .add_beta = call.accumulates(Out::kDbeta),
+                            .by_sample = false},
               rows.channels);
   launch_join(call,
               JoinGroups{partial, any_data("group_norm_sums", call.ins[In::kGamma]),
@@ -369,12 +429,37 @@ void running_statistics(const KernelCall& call) {
                      .variance = any_data("running_statistics", call.ins[In::kVariance]),
                      .next_mean = any_data("running_statistics", call.outs[0]),
                      .next_variance = any_data("running_statistics", call.outs[1]),
-                     .batch = batch_moments(call, call.ins[In::kStatistics], channels),
+                     .batch = moments_of_batch(call, call.ins[In::kStatistics], channels),
                      .momentum = call.attributes.number("momentum"),
                      .unbiased = count / std::max(count - 1, 1.0),
                      .channels = channels};
-  launch_overlapping(*call.stream, dim3(static_cast<unsigned>(quotient_up(channels, kChannelThreads))),
-                     dim3(kChannelThreads), 0, {bytes_of(call.outs[0]), bytes_of(call.outs[1])}, follow_statistics, r);
+  launch_overlapping(*call.stream, channel_blocks(channels), dim3(kChannelThreads), 0,
+                     {bytes_of(call.outs[0]), bytes_of(call.outs[1])}, follow_statistics, r);
+}
+
+void batch_moments(const KernelCall& call) {
+  const View& statistics = call.ins[0];
+  const int64_t channels = width(statistics.shape());
+  const auto count = static_cast<double>(call.attributes.integer("count"));
+  launch_overlapping(*call.stream, channel_blocks(channels), dim3(kChannelThreads), 0, {bytes_of(call.outs[0])},
+                     sum_moments, moments_of_batch(call, statistics, channels), count / std::max(count - 1, 1.0),
+                     batch_groups(statistics.shape()), channels, data<double>(call.outs[0]));
+}
+
+void running_moments(const KernelCall& call) {
+  using In = RunningMomentsIn;
+  const View& mean = call.ins[In::kMean];
+  const Running r = {.mean = any_data("running_moments", mean),
+                     .variance = any_data("running_moments", call.ins[In::kVariance]),
+                     .next_mean = any_data("running_moments", call.outs[0]),
+                     .next_variance = any_data("running_moments", call.outs[1]),
+                     .batch = {},
+                     .momentum = call.attributes.number("momentum"),
+                     .unbiased = 1,
+                     .channels = mean.elements()};
+  launch_overlapping(*call.stream, channel_blocks(r.channels), dim3(kChannelThreads), 0,
+                     {bytes_of(call.outs[0]), bytes_of(call.outs[1])}, follow_moments, r,
+                     data<double>(call.ins[In::kMoments]));
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

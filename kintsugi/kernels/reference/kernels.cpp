@@ -186,6 +186,8 @@ constexpr Kernel kKernels[] = {
     {"group_norm_sums", GroupNormSumsIn::kNames, GroupNormSumsOut::kNames, reference::group_norm_sums},
     {"group_norm_grad", GroupNormGradIn::kNames, {"dx"}, reference::group_norm_grad},
     {"running_statistics", RunningStatisticsIn::kNames, {"mean", "variance"}, reference::running_statistics},
+    {"batch_moments", {"statistics"}, {"moments"}, reference::batch_moments},
+    {"running_moments", RunningMomentsIn::kNames, {"mean", "variance"}, reference::running_moments},
 };
 
 class ReferenceKernels : public KernelSet {

@@ -99,6 +99,8 @@ void batch_statistics(const KernelCall&);
 void batch_norm(const KernelCall&);
 void batch_norm_sums(const KernelCall&);
 void batch_norm_grad(const KernelCall&);
+void batch_moments(const KernelCall&);
+void running_moments(const KernelCall&);
 void running_statistics(const KernelCall&);
 void leaky_relu(const KernelCall&);
 void leaky_relu_grad(const KernelCall&);

@@ -39,6 +39,7 @@ class Chooser {
     };
     for (size_t i = 0; i < op.ins.size(); ++i) add(op.ins[i], windowed_in(i));
     for (size_t i = 0; i < op.outs.size(); ++i) add(op.outs[i], windowed_out(i));
+    find_shorter(whole);
   }
 
   Choice run() {
@@ -46,6 +47,7 @@ class Chooser {
     Choice c;
     keep_shards();
     Splits ruled = plan::by_rules(plan_, op_.row.rule_family(), dims_, taken_);
+    keep_blocks(ruled);
     splits_.merge(ruled);
     keep_what_stands();
     pass_products();
@@ -94,6 +96,42 @@ class Chooser {
       for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f)
         if (mesh_.cut(w.dim, f).zigzag) whole.push_back(w.dim);
     }
+  }
+
+  // A dim that shorter ones follow is split into blocks for each of their positions, without padding.
+  void find_shorter(const std::vector<std::string>& whole) {
+    for (const auto* list : {&op_.ins, &op_.outs})
+      for (const Shape& shape : *list)
+        for (const Dim& d : shape) {
+          if (of(d.name) == d.name || std::ranges::count(whole, d.name) > 0) continue;
+          const auto followed = std::ranges::find(dims_, of(d.name), &Dim::name);
+          if (followed == dims_.end() || followed->size <= d.size) continue;
+          followed->size = d.size;
+          followed_.push_back(followed->name);
+        }
+  }
+
+  // Whether a dim whose split is `cut` can also be split by `f` if shorter dims follow it.
+  bool keeps_blocks(const std::string& dim, const std::vector<Factor>& cut, Factor f) const {
+    return std::ranges::count(followed_, dim) == 0 ||
+           plan::fits(mesh_, *std::ranges::find(dims_, dim, &Dim::name), cut, f, false);
+  }
+
+  // Drops factors that rules with padding assigned.
+  void keep_blocks(Splits& ruled) {
+    for (const std::string& dim : followed_) {
+      const auto split = ruled.find(dim);
+      if (split == ruled.end()) continue;
+      std::vector<Factor> kept;
+      for (Factor f : split->second)
+        if (keeps_blocks(dim, kept, f)) {
+          kept.push_back(f);
+        } else {
+          std::erase(taken_, f);
+        }
+      split->second = kept;
+    }
+    std::erase_if(ruled, [](const auto& split) { return split.second.empty(); });
   }
 
   // Operands indexed by input position hold what the windows of their rank's output positions reach.
@@ -155,7 +193,7 @@ class Chooser {
           const bool agree = std::all_of(have_.begin(), have_.end(), [&](const std::optional<Layout>& k) {
             return !k || (!k->part(f) && (!k->is_split(f) || of(k->dim_of(f)) == dim));
           });
-          if (has(taken_, f) || !splittable(dim) || !agree) continue;
+          if (has(taken_, f) || !splittable(dim) || !agree || !keeps_blocks(dim, factors_of(splits_, dim), f)) continue;
           splits_[dim].push_back(f);
           taken_.push_back(f);
         }
@@ -220,7 +258,8 @@ class Chooser {
   const Mesh& mesh_;
   std::map<std::string, std::string, std::less<>> alias_;  // dim -> the dim whose split it follows
   std::vector<tensor::DimWindow> windows_;
-  std::vector<Dim> dims_;  // splittable dims; windowed ones by output positions
+  std::vector<Dim> dims_;              // splittable dims; windowed ones by output positions
+  std::vector<std::string> followed_;  // by shorter dims, whose sizes they have in dims_
   std::vector<Factor> taken_;
   std::map<Factor, std::vector<size_t>> passed_;  // factor -> operands that stay partial over it
   Splits splits_, steps_;
