@@ -18,6 +18,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/evaluate/field_error.h"
 #include "kintsugi/evaluate/not_finite.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/images/image_set.h"
@@ -195,6 +196,12 @@ void print(const evaluate::CheckpointModel& model, const std::vector<Source>& so
   const std::string data = sources.size() == 1 ? sources[0].path : fmt::format("{} domains", sources.size());
   write_out("data       {}, {}\nloss       {}\n", data, count(all), base::format_loss(all.mean(), 6));
   if (likely) write_out("perplexity {}\n", base::format_fixed(std::exp(all.mean()), 4));
+  if (!all.errors.empty()) {
+    const evaluate::FieldError error = evaluate::field_error(model.settings(), all);
+    write_out("RMSE       {}\n", base::format_loss(error.all, 6));
+    for (size_t c = 0; error.channels.size() > 1 && c < error.channels.size(); ++c)
+      write_out("{:<11}{}\n", fmt::format("channel {}", c), base::format_loss(error.channels[c], 6));
+  }
   if (all.top1) write_out("top-1      {}%\n", base::format_fixed(100 * *all.top1 / all.count, 2));
   if (all.top5 && m.outputs > 5) write_out("top-5      {}%\n", base::format_fixed(100 * *all.top5 / all.count, 2));
 }

@@ -67,6 +67,7 @@ LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, b
           {m.validation_reward ? fmt::format("validation {:.3f}", *m.validation_reward) : "", 8},
           {m.preferences ? fmt::format("preferred {:.1f}%", 100 * m.preferences->accuracy) : "", 8},
           {m.top1 ? fmt::format("top-1 {:.2f}%", 100 * *m.top1) : "", 8},
+          {m.rmse ? "RMSE " + base::format_loss(*m.rmse) : "", 8},
           {fmt::format("learning rate {:.2e}", m.learning_rate), 5, "lr " + short_power(m.learning_rate)},
           {gradient_part(m, "gradient"), 4, gradient_part(m, "grad")},
           {scaling_part(m), 4},

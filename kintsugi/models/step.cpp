@@ -230,13 +230,14 @@ Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence)
           .lora = &s.lora};
 }
 
-// The squared differences of each channel.
+// The squared differences of each channel. No rule splits the state: its dim has another name.
 void add_errors(Graph& g, StateTable& states, ValueId y, ValueId targets) {
   const Shape& shape = g.shape(y);
   const tensor::Type sums = {{shape[shape.rank() - 1]}, DType::f64};
-  const ValueId errors = g.make("field_errors", {y, targets}, {sums, sums})[0];
+  const ValueId errors =
+      g.rename(g.make("field_errors", {y, targets}, {sums, sums})[0], sums.shape[0].name, "measured");
   const StateId state = states.add({.name = std::string(kEvaluateErrors),
-                                    .type = sums,
+                                    .type = g.type(errors),
                                     .kind = StateKind::statistic,
                                     .layer = g.layer,
                                     .saved = false});

@@ -44,7 +44,7 @@ constexpr std::string_view kEvaluateCount = "evaluate.count";
 // For classes: the number of samples whose class has the largest logit, or one of the five largest.
 constexpr std::string_view kEvaluateTop1 = "evaluate.top1";
 constexpr std::string_view kEvaluateTop5 = "evaluate.top5";
-// For fields: the sum of squared differences of each channel, [channel] fp64.
+// For fields: the sum of squared differences of each channel, [measured] fp64.
 constexpr std::string_view kEvaluateErrors = "evaluate.errors";
 
 // For preferences: the list `score` outputs per pair the log-likelihood of the chosen answer minus that of the rejected

@@ -70,6 +70,7 @@ constexpr auto kNamed = std::to_array<NamedMeasure>(
      {"reward", "Reward", ""},
      {"reward_margin", "Reward of chosen minus rejected answers", ""},
      {"reward_spread", "Groups of answers whose rewards differ", "share"},
+     {"rmse", "Validation: root mean square error", ""},
      {"rollout_gap", "Difference of log-probabilities, sampling to training", "nats"},
      {"rollout_seconds", "Time to sample answers", "s"},
      {"skipped_steps", "Skipped updates", "steps"},

@@ -253,6 +253,7 @@ TEST(RunPage, MeasuresHaveNames) {
                                 "reward",
                                 "reward_margin",
                                 "reward_spread",
+                                "rmse",
                                 "rollout_gap",
                                 "rollout_seconds",
                                 "skipped_steps",

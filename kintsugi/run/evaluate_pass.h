@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kintsugi/run/executor.h"
 
@@ -15,6 +16,8 @@ struct LossSum {
   std::optional<double> top1 = {}, top5 = {};
   // For preferences: the pairs with a positive reward margin, and the sum of the margins.
   std::optional<double> correct = {}, reward = {};
+  // For fields: the sum of squared differences of each channel.
+  std::vector<double> errors = {};
 
   double mean() const { return sum / count; }
   void add(const LossSum& other) {
@@ -23,6 +26,8 @@ struct LossSum {
     if (other.top5) top5 = top5.value_or(0) + *other.top5;
     if (other.correct) correct = correct.value_or(0) + *other.correct;
     if (other.reward) reward = reward.value_or(0) + *other.reward;
+    errors.resize(other.errors.empty() ? errors.size() : other.errors.size());
+    for (size_t i = 0; i < other.errors.size(); ++i) errors[i] += other.errors[i];
   }
 };
 
@@ -36,6 +41,8 @@ std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& f
   if (classes) executor.set_number("evaluate.top1", 0), executor.set_number("evaluate.top5", 0);
   const bool pairs = executor.has_state("evaluate.measured.correct");
   if (pairs) executor.set_number("evaluate.measured.correct", 0), executor.set_number("evaluate.measured.reward", 0);
+  const bool fields = executor.has_state("evaluate.errors");
+  if (fields) executor.set_list("evaluate.errors", 0);
   kernels::Numbers numbers;
   for (int64_t i = 0; i < batches; ++i) {
     if (!goes_on(i)) return std::nullopt;
@@ -47,6 +54,7 @@ std::optional<LossSum> run_evaluation(Executor& executor, int64_t batches, F&& f
     all.correct = executor.number("evaluate.measured.correct");
     all.reward = executor.number("evaluate.measured.reward");
   }
+  if (fields) all.errors = executor.list("evaluate.errors");
   return all;
 }
 

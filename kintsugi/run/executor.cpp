@@ -99,6 +99,21 @@ void Executor::set_number(std::string_view name, double value) {
   runner_->write(state(name).data, std::as_bytes(std::span(&value, 1)));
 }
 
+std::vector<double> Executor::list(std::string_view name) const {
+  const View elements = state(name);
+  std::vector<double> values(static_cast<size_t>(elements.elements()));
+  std::vector<const std::byte*> at;
+  for (size_t i = 0; i < values.size(); ++i) at.push_back(elements.data + i * sizeof(double));
+  runner_->read(at, values);
+  return values;
+}
+
+void Executor::set_list(std::string_view name, double value) {
+  const View elements = state(name);
+  const std::vector<double> values(static_cast<size_t>(elements.elements()), value);
+  runner_->write(elements.data, std::as_bytes(std::span(values)));
+}
+
 Executor::Found Executor::find_input(const program::CallList& list, std::string_view name) const {
   for (const program::Call& call : list.calls)
     for (const Instruction& i : body_of(call).instructions)

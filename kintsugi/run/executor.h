@@ -66,6 +66,9 @@ class Executor {
   // As number(), for several, waiting for a device only once.
   void numbers(std::span<const std::string_view> names, std::span<double> values) const;
   void set_number(std::string_view name, double value);
+  // The elements of a state of one dim in fp64, which no rank splits; and their values.
+  std::vector<double> list(std::string_view name) const;
+  void set_list(std::string_view name, double value);
   // Requests numbers as of all work enqueued so far; answer() waits for those of the oldest open request.
   void ask(std::span<const std::string_view> names);
   void answer(std::span<double> values);

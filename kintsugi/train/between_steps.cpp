@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/evaluate/field_error.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/samples/spread_samples.h"
 #include "kintsugi/train/decide.h"
@@ -74,6 +75,7 @@ int64_t evaluated_samples(const config::Settings& s, const samples::FiniteSource
 bool validate(Rank& rank, TextBytes* text_bytes, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Settings& s = rank.settings();
   m.validation_loss.reset(), m.top1.reset(), m.top5.reset(), m.validation_bits_per_byte.reset();
+  m.rmse.reset(), m.rmse_channels.clear();
   int64_t bytes = 0;
   m.domains.clear();
   int64_t all = 0, before = 0;
@@ -109,6 +111,11 @@ bool validate(Rank& rank, TextBytes* text_bytes, const LoopOptions& options, con
     m.validation_preferences = {.reward_margin = *sum.reward / sum.count, .accuracy = *sum.correct / sum.count};
   if (sum.top1) m.top1 = *sum.top1 / sum.count;
   if (sum.top5) m.top5 = *sum.top5 / sum.count;
+  if (!sum.errors.empty()) {
+    evaluate::FieldError error = evaluate::field_error(s, sum);
+    m.rmse = error.all;
+    m.rmse_channels = std::move(error.channels);
+  }
   m.domains = std::move(domains);
   return true;
 }

@@ -42,6 +42,10 @@ std::string to_json(const Metrics& m) {
     for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
     if (m.top1) line.key("top1").value(*m.top1);
     if (m.top5) line.key("top5").value(*m.top5);
+    if (m.rmse)
+      line.key("rmse").value(*m.rmse).key("rmse_channels").list([&] {
+        for (const double channel : m.rmse_channels) line.value(channel);
+      });
     if (m.bits_per_byte) line.key("bits_per_byte").value(*m.bits_per_byte);
     if (m.validation_bits_per_byte) line.key("validation_bits_per_byte").value(*m.validation_bits_per_byte);
     for (const TaskScore& t : m.tasks) {
@@ -96,6 +100,9 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
   for (const TaskScore& t : m.tasks) scalars.push_back({fmt::format("tasks/{}_{}", t.task, t.metric), t.value});
   if (m.top1) scalars.push_back({"accuracy/top1", *m.top1});
   if (m.top5) scalars.push_back({"accuracy/top5", *m.top5});
+  if (m.rmse) scalars.push_back({"error/rmse", *m.rmse});
+  for (size_t c = 0; c < m.rmse_channels.size(); ++c)
+    scalars.push_back({fmt::format("error/rmse_{}", c), m.rmse_channels[c]});
   if (m.preferences) {
     scalars.push_back({"preferences/reward_margin", m.preferences->reward_margin});
     scalars.push_back({"preferences/accuracy", m.preferences->accuracy});
@@ -144,6 +151,9 @@ std::optional<Metrics> metrics_of(std::string_view line) {
     if (const auto loss = json.find("validation_loss")) m.validation_loss = loss->number();
     if (const auto top1 = json.find("top1")) m.top1 = top1->number();
     if (const auto top5 = json.find("top5")) m.top5 = top5->number();
+    if (const auto rmse = json.find("rmse")) m.rmse = rmse->number();
+    if (const auto channels = json.find("rmse_channels"))
+      for (const base::Json& channel : channels->list()) m.rmse_channels.push_back(channel.number());
     const auto preferences = [&](const std::string& before) -> std::optional<PreferenceUse> {
       if (!json.has(before + "reward_margin")) return std::nullopt;
       return PreferenceUse{.reward_margin = json.at(before + "reward_margin").number(),

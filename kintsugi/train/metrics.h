@@ -73,6 +73,9 @@ struct Metrics {
   std::vector<DomainLoss> domains = {};   // per validation file, if they are named
   // For classifiers: share of validation samples whose class was predicted, or was among the five most likely.
   std::optional<double> top1 = {}, top5 = {};
+  // For fields: the root mean square error of validation samples, and that of each channel.
+  std::optional<double> rmse = {};
+  std::vector<double> rmse_channels = {};
   std::optional<PreferenceUse> preferences = {}, validation_preferences = {};
   std::optional<RolloutUse> rollouts = {};
   std::optional<double> validation_reward = {};
