@@ -26,6 +26,12 @@ int64_t shard_bytes(const std::string& text) {
   throw base::UserError("export", "--shard-size {} is not a size; write e.g. 5GB or 512MiB", base::one_line(text, 40));
 }
 
+bool are_of_transformers(const std::string& names) {
+  if (names != "transformers" && names != "torchvision")
+    throw base::UserError("export", "--names {} is not torchvision or transformers", base::one_line(names, 40));
+  return names == "transformers";
+}
+
 void run(const exchange::ExportOptions& options) {
   Progress progress("exporting");
   const exchange::Exported made = exchange::export_folder(options);
@@ -51,6 +57,10 @@ void add_export(Command& kintsugi) {
           "--shard-size", [options](const std::string& text) { options->shard_bytes = shard_bytes(text); },
           "Maximum size of a weight file [5GB]")
       .type_name("SIZE");
+  verb.text(
+          "--names", [options](const std::string& names) { options->as_transformers = are_of_transformers(names); },
+          "Names of the weights of a ResNet or ConvNeXt: torchvision or transformers [torchvision]")
+      .type_name("NAMES");
   verb.flag("--allow-not-finite", options->allow_not_finite,
             "Allow NaN and infinite weights, including those that overflow --dtype");
   verb.flag("--average", options->average, "Export the moving average of the weights (train.ema_decay)");

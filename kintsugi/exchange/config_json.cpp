@@ -16,6 +16,7 @@
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/exchange/config_images.h"
 #include "kintsugi/exchange/config_layers.h"
 #include "kintsugi/exchange/config_reader.h"
 #include "kintsugi/exchange/config_rope.h"
@@ -72,7 +73,8 @@ const Family& family_of(const Json& root) {
       if (name == type.text()) return f;
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
-  type.fail("the model_type {} is not known here; there are {}", type.shown(), names);
+  type.fail("the model_type {} is not known here; there are {}, {}", type.shown(), names,
+            fmt::join(other_image_types(), ", "));
 }
 
 DType read_dtype(ConfigReader& config) {
@@ -253,16 +255,7 @@ void read_objective(const Json& root, const models::HuggingFace& family, ModelTe
     root.at("architectures").fail("the architecture \"{}\" is not known here; there are {}", name, names);
   }
   config::Objective objective = first->objective;
-  if (objective == config::Objective::classes) {
-    const auto labels = root.find("id2label"), count = root.find("num_labels"), problem = root.find("problem_type");
-    const int64_t outputs = labels && !labels->is_null() ? static_cast<int64_t>(labels->members().size())
-                            : count && !count->is_null() ? count->whole(1, 100'000)
-                                                         : 2;
-    const std::string_view kind = problem && !problem->is_null() ? problem->text() : "";
-    if (kind == "multi_label_classification") problem->fail("several labels of one sample are not known here");
-    if (kind == "regression" || (kind.empty() && outputs == 1)) objective = config::Objective::numbers;
-    model.set("outputs", outputs);
-  }
+  if (objective == config::Objective::classes) objective = read_labels(root, model);
   model.set("objective", config::to_toml(config::kObjectives[static_cast<size_t>(objective)]));
 }
 
@@ -294,6 +287,11 @@ bool computes_same(const config::Model& a, const config::Model& b) {
   const int64_t within = a.rope_original_context;
   if (within > 0 && within < a.context) return computation_of(a, within) == computation_of(b, within);
   return true;
+}
+
+// Keys that transformers' configurations of image models lack: it keeps them in preprocessor_config.json.
+bool is_of_images(const ConfigRow& row) {
+  return row.ours == "image_dtype" || row.ours == "image_mean" || row.ours == "image_deviation";
 }
 
 // Throws UserError for models that transformers refuses, although config.json could describe them.
@@ -339,7 +337,6 @@ void require_same(const config::Model& model, const std::string& text) {
 
 FolderConfig read_config(std::string_view name, std::string_view text) {
   const Json root = Json::parse(kWhere, name, text);
-  const Family& family = family_of(root);
   ConfigReader config(root);
   for (const std::string_view key : kIgnored) config.ignore(key);
   for (const auto& [key, value] : kOnlyIn)
@@ -347,10 +344,13 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
       given->fail("\"{}\" is {}; here there is only {}", key, given->shown(), value);
   if (const auto quantized = config.take("quantization_config")) refuse_quantized(*quantized);
   ModelText model;
+  const std::optional<OtherImageModel> other = read_other_image_model(config, model);
+  const Family& family = other ? models::family(other->family) : family_of(root);
   model.set("family", fmt::format("\"{}\"", family.config.name));
   const models::HuggingFace& rows = family.hugging_face;
-  for (const ConfigRow& row : rows.config) read_row(config, row, model);
-  read_objective(root, rows, model);
+  for (const ConfigRow& row : rows.config)
+    if (row.ours.empty() || !other || !model.has(row.ours)) read_row(config, row, model);
+  if (!other) read_objective(root, rows, model);
   const DType dtype = read_dtype(config);
   const config::Given known = config::read_text(model.text(), name, models::catalog());
   const config::Model& m = known.settings.model;
@@ -361,7 +361,7 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   return {
       config::resolve(config::read_text(model.text(), fmt::format("{}, as [model]", name), models::catalog(), sets), 1)
           .settings.model,
-      dtype, std::move(notes)};
+      dtype, std::move(notes), other ? other->named_by : "model_type", other && other->any_size};
 }
 
 std::string why_not_exported(const config::Model& model) {
@@ -388,7 +388,7 @@ void write_text_ids(const TextIds& ids, base::JsonWriter& out) {
     ids.ends.empty() ? out.null() : out.value(ids.ends.front());
 }
 
-std::string write_config(const config::Model& model, DType dtype, const TextIds& ids) {
+std::string write_config(const config::Model& model, DType dtype, const TextIds& ids, bool as_transformers) {
   const models::HuggingFace& rows = models::family(model.family).hugging_face;
   require_accepted(model, rows);
   config::Settings s;
@@ -396,13 +396,18 @@ std::string write_config(const config::Model& model, DType dtype, const TextIds&
   base::JsonWriter out(2);
   out.object([&] {
     out.key("architectures").list([&] {
+      if (as_transformers) out.value(transformers_architecture(model));
       for (const auto& a : rows.architectures)
         if (a.objective == config::objective(model)) out.value(a.name);
     });
-    out.key("model_type").value(rows.model_types.front());
+    if (as_transformers)
+      write_transformers_images(model, out);
+    else
+      out.key("model_type").value(rows.model_types.front());
     std::set<std::string_view> written;  // one of theirs may be several of ours
     for (const ConfigRow& row : rows.config)
-      if (!row.ours.empty() && written.insert(row.theirs).second) write_row(s, row, out);
+      if (!row.ours.empty() && (!as_transformers || is_of_images(row)) && written.insert(row.theirs).second)
+        write_row(s, row, out);
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
     write_objective(model, out);

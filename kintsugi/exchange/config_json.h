@@ -14,9 +14,11 @@
 namespace kintsugi::exchange {
 
 struct FolderConfig {
-  config::Model model;             // complete, including derived values
-  tensor::DType dtype;             // of the weights
-  std::vector<std::string> notes;  // what was ignored
+  config::Model model;                       // complete, including derived values
+  tensor::DType dtype;                       // of the weights
+  std::vector<std::string> notes;            // what was ignored
+  std::string_view named_by = "model_type";  // the key whose value is the family; empty: several
+  bool any_image_size = false;  // preprocessor_config.json may give another size of images than `model` has
 };
 
 // Throws UserError "[model] "NAME":LINE: ..." for an unknown family, and for each setting that changes the network in
@@ -32,7 +34,9 @@ struct TextIds {
 };
 
 // Writes the format that transformers reads. Throws UserError where the family's config.json cannot express the model.
-std::string write_config(const config::Model& model, tensor::DType dtype, const TextIds& ids = {});
+// `as_transformers`: for a family whose folders have torchvision's names, those of transformers' class.
+std::string write_config(const config::Model& model, tensor::DType dtype, const TextIds& ids = {},
+                         bool as_transformers = false);
 // Writes the members bos_token_id and eos_token_id of an object.
 void write_text_ids(const TextIds& ids, base::JsonWriter& out);
 

@@ -37,16 +37,21 @@ class ConfigReader {
 class ModelText {
  public:
   // `value`: TOML
-  void set(std::string_view key, std::string_view value) { lines_ += fmt::format("{} = {}\n", key, value); }
+  void set(std::string_view key, std::string_view value) {
+    lines_ += fmt::format("{} = {}\n", key, value);
+    keys_.emplace(key);
+  }
   void set(std::string_view key, int64_t value) { set(key, fmt::format("{}", value)); }
   void set(std::string_view key, double value);
   void set(std::string_view key, const std::vector<std::string>& words);
   void set(std::string_view key, const std::vector<double>& numbers);
 
+  bool has(std::string_view key) const { return keys_.contains(key); }
   std::string text() const { return "[model]\n" + lines_; }
 
  private:
   std::string lines_;
+  std::set<std::string, std::less<>> keys_;
 };
 
 }  // namespace kintsugi::exchange

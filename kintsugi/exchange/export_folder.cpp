@@ -16,6 +16,7 @@
 #include "kintsugi/exchange/adapters.h"
 #include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/exchange/export_tokenizer.h"
+#include "kintsugi/exchange/image_names.h"
 #include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/not_finite.h"
@@ -42,17 +43,18 @@ struct Planned {
 };
 
 // In the order used by the safetensors library: by decreasing element size, then by name.
-std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model& model,
-                                  std::optional<tensor::DType> dtype) {
+std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model& model, const ExportOptions& options) {
+  const models::Family& family = models::family(model.family);
+  const ImageNames* names = options.as_transformers ? image_names(model.family, Program::transformers) : nullptr;
   std::vector<Planned> list;
-  for (MappedTensor& tensor : weight_map(models::family(model.family), model)) {
+  for (MappedTensor& tensor : names ? weight_map(family, model, names->folder) : weight_map(family, model)) {
     for (const MappedWeight& w : tensor.weights)
       if (from.type(w.name).shape != w.whole)
         throw base::UserError("export", "{} holds {} {}, its configuration says {}",
                               base::in_quotes(from.folder().string()), w.name, to_string(from.type(w.name).shape),
                               to_string(w.whole));
     SafetensorsTensor stored = {.name = tensor.name,
-                                .dtype = dtype.value_or(from.type(tensor.weights.front().name).dtype),
+                                .dtype = options.dtype.value_or(from.type(tensor.weights.front().name).dtype),
                                 .shape = tensor.shape};
     list.push_back({std::move(tensor), std::move(stored)});
   }
@@ -186,9 +188,11 @@ Exported export_folder(const ExportOptions& options) {
   if (!coded_weights(settings).empty()) saved.weights = dequantized(std::move(saved.weights), settings);
   if (adapted) saved.weights = std::make_unique<MergedSource>(std::move(saved.weights), settings);
   const config::Model model = settings.model;
-  const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options.dtype);
+  const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options);
+  const bool has_class = !models::family(model.family).hugging_face.architectures.empty();  // in transformers
   const std::string config =
-      write_config(model, tensors.front().stored.dtype, text_ids(saved.tokenizer, settings, saved.made_elsewhere));
+      write_config(model, tensors.front().stored.dtype, text_ids(saved.tokenizer, settings, saved.made_elsewhere),
+                   options.as_transformers && !has_class);
   Exported result = {
       .from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .adapter = false, .note = {}};
   for (const Planned& planned : tensors) result.bytes += planned.stored.bytes();
@@ -207,8 +211,7 @@ Exported export_folder(const ExportOptions& options) {
     base::write_file_atomically(folder.part() / "model.safetensors.index.json",
                                 print_index(shards, names, result.bytes));
   base::write_file_atomically(folder.part() / "config.json", config);
-  const bool in_transformers = !models::family(model.family).hugging_face.architectures.empty();
-  if (models::reads_images(model) && in_transformers && model.image_dtype == "uint8")
+  if (models::reads_images(model) && (has_class || options.as_transformers) && model.image_dtype == "uint8")
     base::write_file_atomically(folder.part() / kImageProcessorFile, write_image_processor(model));
   result.note = export_tokenizer(folder.part(), saved.tokenizer, settings, saved.made_elsewhere);
   folder.finish();

@@ -12,6 +12,7 @@
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/exchange/image_names.h"
 #include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/models/models.h"
@@ -67,6 +68,20 @@ std::string without_wrappers(std::string_view name) {
   return plain;
 }
 
+// Whether a tensor is not a weight, according to the folder's names.
+bool is_computed(std::string_view name, const models::HuggingFace& theirs) {
+  const std::string plain = without_wrappers(name);
+  std::string_view bare = plain;
+  if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
+  return std::ranges::any_of(theirs.computed, [&](std::string_view pattern) { return matches(bare, pattern); });
+}
+
+// Whether a tensor's first dim is the outputs of a model of images.
+bool of_head(const MappedTensor& tensor) {
+  const tensor::Shape& shape = tensor.weights.front().whole;
+  return shape.has("class") || shape.has("target");
+}
+
 fs::path config_path(const fs::path& folder) {
   return folder / "config.json";
 }
@@ -89,9 +104,11 @@ FolderConfig read_folder_config(const fs::path& folder) {
   FolderConfig config = read_config(config_path(folder).string(), config_text(folder));
   const fs::path processor = folder / kImageProcessorFile;
   std::error_code error;
-  if (models::reads_images(config.model) && fs::exists(processor, error))
-    read_image_processor(processor.string(), base::read_file(processor, {16 << 20, "a preprocessor_config.json"}),
-                         config.model);
+  if (models::reads_images(config.model) && fs::exists(processor, error)) {
+    const std::string text = base::read_file(processor, {16 << 20, "a preprocessor_config.json"});
+    read_image_processor(processor.string(), text, config.model);
+    if (config.any_image_size) read_image_size(processor.string(), text, config.model);
+  }
   return config;
 }
 
@@ -99,38 +116,93 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
     : folder_(std::move(folder)), allow_not_finite_(allow_not_finite), files_(folder_) {
   config_ = read_folder_config(folder_);
   const config::Model& m = config_.model;
-  const std::string all = fmt::format("{}{} {} {}", checkpoint::checksum_text(files_.checksum()), config_text(folder_),
-                                      fmt::join(m.image_mean, " "), fmt::join(m.image_deviation, " "));
+  const std::string all =
+      fmt::format("{}{} {} {} {} {}", checkpoint::checksum_text(files_.checksum()), config_text(folder_),
+                  m.image_height, m.image_width, fmt::join(m.image_mean, " "), fmt::join(m.image_deviation, " "));
   checksum_ = checkpoint::checksum_of(all);
   const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
   if (config_.model.layers > stored)  // before building a graph of that size
     throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
                           stored, config_.model.layers);
   note_wrapped_names();
+  names_ = &names_of(config_.model.family);
   choose_objective();
-  tensors_ = weight_map(models::family(config_.model.family), config_.model);
+  choose_stem();
+  tensors_ = weight_map(models::family(config_.model.family), config_.model, *names_);
   require_architecture();
   find_tensors();
 }
 
+// The names of weights that the folder has.
+const models::HuggingFace& FolderReader::names_of(std::string_view family) const {
+  for (const ImageNames& names : image_names()) {
+    const std::string_view prefix = names.folder.prefix;
+    if (family.starts_with(names.family) &&
+        (has(std::string(names.first)) ||
+         (names.first.starts_with(prefix) && !prefix.empty() && has(std::string(names.first.substr(prefix.size()))))))
+      return names.folder;
+  }
+  return models::family(family).hugging_face;
+}
+
+// Published ResNets have a 7x7 stem whatever the size of the images.
+void FolderReader::choose_stem() {
+  if (!models::reads_images(config_.model) || config::stem(config_.model) != config::Stem::automatic) return;
+  constexpr std::string_view kFirst = "conv1.weight";
+  for (const std::string_view stem : config::kStems) {
+    config::Model model = config_.model;
+    model.stem = stem;
+    const std::vector<MappedTensor> tensors = weight_map(models::family(model.family), model, *names_);
+    const auto first =
+        std::ranges::find_if(tensors, [&](const MappedTensor& t) { return t.weights.front().name == kFirst; });
+    if (first == tensors.end()) return;
+    const auto found = files_.tensors().find(name_in_folder(first->name, *names_));
+    if (found == files_.tensors().end()) return;
+    if (!std::ranges::equal(found->second.shape, first->shape)) continue;
+    config_.model = std::move(model);
+    return;
+  }
+}
+
+// Compares the folder's tensors with those of a model of images.
+FolderReader::Fit FolderReader::fit(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const {
+  std::set<std::string> known;
+  Fit fit = Fit::whole;
+  for (const MappedTensor& tensor : tensors) {
+    const std::string name = name_in_folder(tensor.name, names);
+    const auto found = files_.tensors().find(name);
+    known.insert(name);
+    const bool head = of_head(tensor);
+    if (found == files_.tensors().end()) {
+      if (!head) return Fit::none;
+      fit = Fit::no_head;
+    } else if (!std::ranges::equal(found->second.shape, tensor.shape)) {
+      if (!head || !std::ranges::equal(std::span(found->second.shape).subspan(1), std::span(tensor.shape).subspan(1)))
+        return Fit::none;
+      fit = Fit::other_outputs;
+    }
+  }
+  const bool more = std::ranges::any_of(files_.tensors(), [&](const auto& tensor) {
+    return !known.contains(tensor.first) && !is_computed(tensor.first, names);
+  });
+  return more ? Fit::none : fit;
+}
+
 // Networks of images differ by little more than their names and sizes: if the tensors are those of another family, says
 // of which.
-void FolderReader::require_architecture() const {
+void FolderReader::require_architecture() {
   if (!models::reads_images(config_.model)) return;
-  const auto fits = [&](const std::vector<MappedTensor>& tensors) {
-    return std::ranges::all_of(tensors, [&](const MappedTensor& tensor) {
-      const auto found = files_.tensors().find(name_in_folder(tensor.name));
-      return found != files_.tensors().end() && std::ranges::equal(found->second.shape, tensor.shape);
-    });
-  };
-  const auto unknown = [&](const std::vector<MappedTensor>& tensors) {
-    std::set<std::string> known;
-    for (const MappedTensor& tensor : tensors) known.insert(name_in_folder(tensor.name));
-    return std::ranges::any_of(files_.tensors(), [&](const auto& tensor) {
-      return !known.contains(tensor.first) && !tensor.first.ends_with("num_batches_tracked");
-    });
-  };
-  if (fits(tensors_) && !unknown(tensors_)) return;
+  const std::string folder = base::in_quotes(folder_.string());
+  const Fit own = fit(tensors_, *names_);
+  if (own == Fit::whole) return;
+  if (own == Fit::no_head) {
+    for (const MappedTensor& tensor : tensors_)
+      if (of_head(tensor)) head_ = tensor.weights.front().name;
+    head_ = head_.substr(0, head_.rfind('.'));
+    std::erase_if(tensors_, of_head);
+    return;
+  }
+  if (own == Fit::other_outputs) refuse_outputs();
   for (const models::Family& other : models::families()) {
     // The sizes of a family with any number of layers are not in this config.json.
     const bool is_sized = other.config.layers > 0;
@@ -141,18 +213,49 @@ void FolderReader::require_architecture() const {
     model.image_width = config_.model.image_width;
     model.image_depth = config_.model.image_depth;
     model.outputs = config_.model.outputs;
+    model.stem = config_.model.stem;
     model.layers = other.config.layers;
+    const models::HuggingFace& names = names_of(other.config.name);
     std::vector<MappedTensor> tensors;
     try {
-      tensors = weight_map(other, model);
+      tensors = weight_map(other, model, names);
     } catch (const base::UserError&) {  // no such size of this family
       continue;
     }
-    if (!fits(tensors) || unknown(tensors)) continue;
+    if (fit(tensors, names) == Fit::none) continue;
     throw base::UserError(
-        "model", "{}: config.json describes {}, and the tensors are those of {}: its \"model_type\" is \"{}\"",
-        base::in_quotes(folder_.string()), config_.model.family, other.config.name, other.config.name);
+        "model", "{}: config.json describes {}, and the tensors are those of {}{}", folder, config_.model.family,
+        other.config.name,
+        config_.named_by.empty() ? "" : fmt::format(": its \"{}\" is \"{}\"", config_.named_by, other.config.name));
   }
+  for (const MappedTensor& tensor : tensors_)
+    if ((tensor.name.ends_with("running_mean") || tensor.name.ends_with("running_var")) &&
+        !has(name_in_folder(tensor.name, *names_)))
+      throw base::UserError("model",
+                            "{} has no tensor {}, the running statistics of a batch norm; save model.state_dict(), "
+                            "which has them, rather than parameters",
+                            folder, base::in_quotes(tensor.name));
+}
+
+void FolderReader::refuse_outputs() const {
+  for (const MappedTensor& tensor : tensors_) {
+    if (!of_head(tensor)) continue;
+    const std::string name = name_in_folder(tensor.name, *names_);
+    const int64_t stored = files_.at(name).shape.front(), wanted = tensor.shape.front();
+    if (stored == wanted) continue;
+    const std::string& ours = tensor.weights.front().name;
+    throw base::UserError("model",
+                          "{}: tensor {} is a head with {} outputs, config.json says {}; correct config.json. A run "
+                          "with another number of outputs begins a new head with train.init_new = [\"{}\"]",
+                          base::in_quotes(folder_.string()), base::in_quotes(name), stored, wanted,
+                          ours.substr(0, ours.rfind('.')));
+  }
+}
+
+void FolderReader::require_head() const {
+  if (!head_.empty())
+    throw base::UserError("model", "{} has no head: train one with train.init_from = {} and train.init_new = [\"{}\"]",
+                          base::in_quotes(folder_.string()), base::in_quotes(folder_.string()), head_);
 }
 
 // A folder may contain more heads than its config.json mentions (the published BERT does): among those that predict
@@ -168,7 +271,7 @@ void FolderReader::choose_objective() {
     bool complete = true;
     std::vector<MappedTensor> tensors = weight_map(family, model);
     for (MappedTensor& tensor : tensors) {
-      tensor.name = name_in_folder(tensor.name);
+      tensor.name = name_in_folder(tensor.name, *names_);
       complete = complete && (files_.has(tensor.name) || files_.foreign().contains(tensor.name));
       found.insert(tensor.name);
     }
@@ -213,8 +316,7 @@ bool FolderReader::has(const std::string& name) const {
 }
 
 // The folder's name: possibly without the prefix, or an older name.
-std::string FolderReader::name_in_folder(const std::string& name) const {
-  const models::HuggingFace& theirs = models::family(config_.model.family).hugging_face;
+std::string FolderReader::name_in_folder(const std::string& name, const models::HuggingFace& theirs) const {
   std::vector<std::string> names = {name};
   for (const auto& [now, before] : theirs.older)
     if (name.ends_with(now)) names.push_back(name.substr(0, name.size() - now.size()) + std::string(before));
@@ -228,7 +330,7 @@ std::string FolderReader::name_in_folder(const std::string& name) const {
 void FolderReader::find_tensors() {
   std::set<std::string_view> found;
   for (MappedTensor& tensor : tensors_) {
-    tensor.name = name_in_folder(tensor.name);
+    tensor.name = name_in_folder(tensor.name, *names_);
     const TensorInFile& stored = files_.at(tensor.name);
     const std::string shown = base::in_quotes(tensor.name);
     if (!is_floating(stored.dtype))
@@ -249,7 +351,7 @@ void FolderReader::find_tensors() {
 void FolderReader::add_weight(const MappedWeight& place, size_t tensor, tensor::DType dtype) {
   Weight& weight = weights_[place.name];
   if (weight.parts.empty()) {
-    names_.push_back(place.name);
+    weight_names_.push_back(place.name);
     weight.type = {place.whole, dtype};
   }
   if (weight.type.dtype != dtype)
@@ -280,15 +382,10 @@ void FolderReader::check_tied() const {
 
 std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view>& found) const {
   const models::Family& family = models::family(config_.model.family);
-  const models::HuggingFace& theirs = family.hugging_face;
   const std::vector<std::string> tied = tied_names(family, config_.model);
   std::vector<std::string_view> rest;
   const auto look_at = [&](std::string_view name) {
-    const std::string plain = without_wrappers(name);
-    std::string_view bare = plain;
-    if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
-    const auto is_it = [&](std::string_view pattern) { return matches(bare, pattern); };
-    if (!found.contains(name) && std::ranges::count(tied, plain) == 0 && std::ranges::none_of(theirs.computed, is_it))
+    if (!found.contains(name) && std::ranges::count(tied, without_wrappers(name)) == 0 && !is_computed(name, *names_))
       rest.push_back(name);
   };
   for (const auto& [name, tensor] : files_.tensors()) look_at(name);
@@ -306,7 +403,8 @@ void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
 
 const FolderReader::Weight& FolderReader::at(std::string_view name) const {
   if (const auto found = weights_.find(name); found != weights_.end()) return found->second;
-  const std::vector<std::string_view> names(names_.begin(), names_.end());
+  if (!head_.empty() && name.starts_with(head_)) require_head();
+  const std::vector<std::string_view> names(weight_names_.begin(), weight_names_.end());
   throw base::UserError("model", "{} has no weight {}; the nearest is {}", base::in_quotes(folder_.string()),
                         base::in_quotes(name), base::in_quotes(base::nearest(name, names)));
 }

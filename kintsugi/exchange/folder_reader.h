@@ -39,8 +39,11 @@ class FolderReader : public checkpoint::TensorSource {
   const checkpoint::TensorFiles& files() const { return files_; }
   // What was ignored, and what was read under another name.
   std::vector<std::string> notes() const;
+  // Throws UserError if the folder holds a network of images without its head, which can only initialize a training
+  // with a new one.
+  void require_head() const;
   // In the order of the tensors.
-  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<std::string>& names() const { return weight_names_; }
 
   const tensor::Type& type(std::string_view name) const override;
   // `out` must be aligned to elements of `dtype`. Allocates up to 1 MiB. Throws UserError, naming the tensor, if an
@@ -62,12 +65,20 @@ class FolderReader : public checkpoint::TensorSource {
 
   void note_wrapped_names();
   void choose_objective();
-  void require_architecture() const;
+  // How the folder's tensors differ from those of a model of images: not, in the number of outputs, by the absence of
+  // the head, or otherwise.
+  enum class Fit : uint8_t { whole, other_outputs, no_head, none };
+
+  const models::HuggingFace& names_of(std::string_view family) const;
+  void choose_stem();
+  Fit fit(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const;
+  void require_architecture();
+  [[noreturn]] void refuse_outputs() const;
   void find_tensors();
   void check_tied() const;
   bool has(const std::string& name) const;                 // of any dtype
   std::string stored_name(const std::string& name) const;  // with the prefix of the folder
-  std::string name_in_folder(const std::string& name) const;
+  std::string name_in_folder(const std::string& name, const models::HuggingFace& theirs) const;
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
   const Weight& at(std::string_view name) const;
@@ -82,9 +93,11 @@ class FolderReader : public checkpoint::TensorSource {
   bool allow_not_finite_;
   checkpoint::TensorFiles files_;
   std::map<std::string, std::string, std::less<>> wrapped_;  // {plain name, name in the folder}, where they differ
+  const models::HuggingFace* names_ = nullptr;               // of the tensors
   std::vector<MappedTensor> tensors_;
   std::vector<checkpoint::TensorInFile> stored_;  // [tensor]
-  std::vector<std::string> names_;
+  std::vector<std::string> weight_names_;
+  std::string head_;  // the prefix of the weights of a head that the folder lacks
   std::map<std::string, Weight, std::less<>> weights_;
   mutable std::mutex mutex_;                             // of what follows
   mutable std::vector<std::vector<std::byte>> staging_;  // free buffers

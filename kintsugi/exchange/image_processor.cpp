@@ -86,6 +86,25 @@ void read_image_processor(std::string_view name, std::string_view text, config::
   store(place("image_std"), "image_std", deviation, bytes ? 0.5 : 1.0, model.image_channels, model.image_deviation);
 }
 
+void read_image_size(std::string_view name, std::string_view text, config::Model& model) {
+  const Json root = Json::parse("model", name, text);
+  if (!root.is_object()) root.refuse("an object");
+  for (const std::string_view key : {"crop_size", "size"}) {
+    const std::optional<Json> size = root.find(key);
+    if (!size || size->is_null() || (key == "crop_size" && !says(root, "do_center_crop", true))) continue;
+    const auto pixels = [](const Json& n) { return n.whole(1, 1'000'000); };
+    if (size->is_number()) {
+      model.image_height = model.image_width = pixels(*size);
+    } else if (const std::optional<Json> edge = size->find("shortest_edge"); edge && !edge->is_null()) {
+      model.image_height = model.image_width = pixels(*edge);
+    } else {
+      model.image_height = pixels(size->at("height"));
+      model.image_width = pixels(size->at("width"));
+    }
+    return;
+  }
+}
+
 std::string write_image_processor(const config::Model& model) {
   base::JsonWriter out(2);
   const auto numbers = [&](std::string_view key, const std::vector<double>& given) {

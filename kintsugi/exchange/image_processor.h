@@ -16,6 +16,10 @@ inline constexpr std::string_view kImageProcessorFile = "preprocessor_config.jso
 // then, and for steps that change values in other ways.
 void read_image_processor(std::string_view name, std::string_view text, config::Model& model);
 
+// The size of the images that transformers makes: crop_size, or size, each a number or an object with height and width,
+// or with shortest_edge. Stores it as the model's, if there is one.
+void read_image_size(std::string_view name, std::string_view text, config::Model& model);
+
 // The file for a model of images that are uint8.
 std::string write_image_processor(const config::Model& model);
 

@@ -140,6 +140,7 @@ Imported import_adapted(const ImportOptions& options) {
 
 Imported import_whole(const ImportOptions& options) {
   const FolderReader reader(options.folder, options.allow_not_finite);
+  reader.require_head();
   const auto tokenizer = text::find_tokenizer(reader.folder());
   const checkpoint::Contents contents = {
       .state = std::string(kNoState), .config = config_of(reader), .tokenizer = tokenizer ? tokenizer->to_json() : ""};

@@ -84,8 +84,8 @@ RowDims parse_dims(std::string_view text) {
   return row;
 }
 
-// PyTorch's order of a weight's dims, as a row's `dims`. Ours: spatial... inputs... outputs. A fully connected layer
-// reads a value of several dims channels first.
+// PyTorch's order of the dims of the weight with that external name, as a row's `dims`. Ours: spatial... inputs...
+// outputs. A fully connected layer reads a value of several dims channels first.
 std::string torch_dims(std::string_view name, const Shape& shape) {
   std::vector<std::string> spatial, others;
   bool kernel = false;
@@ -186,9 +186,13 @@ int64_t MappedTensor::elements() const {
 }
 
 std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model) {
-  const models::HuggingFace& folder = family.hugging_face;
-  if (folder.model_types.empty())
+  if (family.hugging_face.model_types.empty())
     throw base::UserError("model", "models of the family {} have no Hugging Face folders", family.config.name);
+  return weight_map(family, model, family.hugging_face);
+}
+
+std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model,
+                                     const models::HuggingFace& folder) {
   Weights left = weights_of(model, has_router_bias(folder));
   const auto refuse = [&](const std::string& what) {
     throw base::UserError("model", "a Hugging Face folder of {} has no place for this model: {}", family.config.name,
@@ -197,10 +201,10 @@ std::vector<MappedTensor> weight_map(const models::Family& family, const config:
   std::vector<MappedTensor> tensors;
   if (folder.their_name) {
     for (const auto& [name, shape] : left) {
-      const std::string dims = torch_dims(name, shape);
-      const WeightRow row = {.theirs = {}, .dims = dims, .ours = {name}};
       MappedTensor& tensor = tensors.emplace_back();
       tensor.name = folder.their_name(name);
+      const std::string dims = torch_dims(tensor.name, shape);
+      const WeightRow row = {.theirs = {}, .dims = dims, .ours = {name}};
       tensor.weights.push_back(
           {.name = name, .whole = shape, .shape = shape, .stride = std::vector<int64_t>(shape.rank(), 0)});
       if (const std::string what = Placement(row, tensor).fill(); !what.empty())

@@ -35,6 +35,9 @@ struct MappedTensor {
 // one per index of its first dim, without overlap. Requires the model's derived values. Throws UserError for a weight
 // that the folder cannot represent.
 std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model);
+// The same with other names than the family's; only the names of `folder` are used.
+std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model,
+                                     const models::HuggingFace& folder);
 
 // Names of additional tensors that a folder may contain: a tied head, which equals the embedding.
 std::vector<std::string> tied_names(const models::Family& family, const config::Model& model);

@@ -119,7 +119,7 @@ void warn_of_model(const Rank& rank, const exchange::SavedModel& from) {
   const config::Settings then = from.settings();
   for (const config::Key& key : config::keys()) {
     if (key.section != "model" || key.name == "name" || key.name == "bias" || key.name == "context" ||
-        key.name == "dropout" || key.name == "objective" || key.name == "outputs" ||
+        key.name == "dropout" || key.name == "objective" || key.name == "outputs" || key.name == "stem" ||
         key.get(then) == key.get(rank.settings()))
       continue;
     spdlog::warn("the weights of \"{}\" are of a model with {} = {}; here it is {}", from.folder().string(), key.name,
@@ -158,6 +158,24 @@ void require_adapters(const Rank& rank, const exchange::SavedModel& from) {
       "the model of train.init_from has adapters of rank {}; give [lora] the same rank and targets to "
       "train them on, or merge them first: kintsugi export --merge",
       from.settings().lora.rank);
+}
+
+// The stem of a ResNet follows from the size of the images, unless the run names it.
+void require_stem(const Rank& rank, const exchange::SavedModel& from) {
+  constexpr std::string_view kFirst = "conv1.weight";
+  const config::Model &ours = rank.settings().model, theirs = from.settings().model;
+  if (!ours.family.starts_with("resnet") || theirs.family != ours.family || begins_new(rank.settings().train, kFirst))
+    return;
+  graph::StateTable states;
+  models::build_forward(rank.settings(), states);
+  const auto first = std::ranges::find(states, kFirst, &graph::State::name);
+  const int64_t kernel = from.weights->type(kFirst).shape[0].size, wanted = first->type.shape[0].size;
+  if (kernel == wanted) return;
+  throw base::UserError("train",
+                        "the first convolution of \"{}\" is {} x {}, that of a ResNet with images of {} x {} is {} x "
+                        "{}; set model.stem = \"{}\", or train.init_new = [\"conv1\"]",
+                        from.folder().string(), kernel, kernel, ours.image_height, ours.image_width, wanted, wanted,
+                        kernel > wanted ? "large" : "small");
 }
 
 // Whether the frozen matrices are stored as int8 codes.
@@ -201,6 +219,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     comm::together(*rank.all, [&] {
       require_begun(rank);
       require_adapters(rank, from);
+      require_stem(rank, from);
       warn_of_tokenizer(rank, from);
       const bool was_coded = is_coded(from.settings().lora), coded = is_coded(rank.settings().lora);
       if (was_coded && !coded) from.weights = exchange::dequantized(std::move(from.weights), from.settings());
