@@ -42,11 +42,11 @@ int run(int argc, char** argv) {
   log_to_stderr();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, not the end of the process
   // The verbs, in the order of the help page.
-  constexpr std::array<AddVerb, 31> kVerbs = {
-      add_prepare, add_new,      add_check,  add_plan,   add_search, add_scaling,    add_devices,  add_bench,
-      add_train,   add_job,      add_launch, add_sweep,  add_status, add_watch,      add_report,   add_profile,
-      add_scale,   add_generate, add_chat,   add_serve,  add_embed,  add_probe,      add_classify, add_evaluate,
-      add_compare, add_explain,  add_show,   add_import, add_export, add_completion, add_man};
+  constexpr std::array<AddVerb, 32> kVerbs = {
+      add_prepare,  add_new,      add_check,   add_plan,  add_search, add_scaling, add_devices,    add_bench,
+      add_train,    add_job,      add_launch,  add_sweep, add_status, add_watch,   add_report,     add_profile,
+      add_scale,    add_generate, add_chat,    add_serve, add_embed,  add_probe,   add_classify,   add_predict,
+      add_evaluate, add_compare,  add_explain, add_show,  add_import, add_export,  add_completion, add_man};
   Command command(kVerbs);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   return command.run(args, std::cout, std::cerr);

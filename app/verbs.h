@@ -30,6 +30,7 @@ void add_evaluate(Command& kintsugi);
 void add_embed(Command& kintsugi);
 void add_probe(Command& kintsugi);
 void add_classify(Command& kintsugi);
+void add_predict(Command& kintsugi);
 void add_generate(Command& kintsugi);
 void add_chat(Command& kintsugi);
 void add_serve(Command& kintsugi);

@@ -26,8 +26,8 @@ int rank_with_outputs(const run::Executor& executor, comm::Communicator& all) {
 
 }  // namespace
 
-std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::FiniteSource& source, int64_t batch,
-                                      const std::function<void(int64_t)>& progress) {
+void for_outputs(std::string_view where, CheckpointModel& model, const samples::FiniteSource& source, int64_t batch,
+                 const std::function<void(int64_t, std::span<const float>)>& take) {
   const config::Settings& s = model.settings();
   const auto samples = static_cast<int64_t>(source.num_samples());
   const int64_t even = even_batch(batch, samples, config::data_ranks(s.parallel));
@@ -37,9 +37,7 @@ std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::Fin
   const int from = rank_with_outputs(*executor, model.all());
   const run::Executor::RowRange mine = executor->input_rows(kOutputList);
   samples::BatchMemory memory(mine.last - mine.first, source.parts());
-  std::vector<float> outputs;
   for (int64_t first = 0; first < samples; first += even) {
-    progress(first);
     kernels::Numbers numbers;
     executor->run(kOutputList, numbers, [&](const run::Executor::Inputs& inputs) {
       if (mine.first == mine.last) return;
@@ -60,9 +58,19 @@ std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::Fin
     some.resize(static_cast<size_t>(size));
     all.wait(all.broadcast(std::as_writable_bytes(std::span(some)), from));
     some.resize(static_cast<size_t>(size / even * std::min(even, samples - first)));
-    require_finite<float>("classify", "outputs", some, *executor, &all);
-    outputs.insert(outputs.end(), some.begin(), some.end());
+    require_finite<float>(where, "outputs", some, *executor, &all);
+    take(first, some);
   }
+}
+
+std::vector<float> outputs_of_samples(CheckpointModel& model, const samples::FiniteSource& source, int64_t batch,
+                                      const std::function<void(int64_t)>& progress) {
+  std::vector<float> outputs;
+  progress(0);
+  for_outputs("classify", model, source, batch, [&](int64_t first, std::span<const float> some) {
+    outputs.insert(outputs.end(), some.begin(), some.end());
+    progress(first);
+  });
   return outputs;
 }
 
