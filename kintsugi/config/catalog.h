@@ -29,9 +29,12 @@ struct Family {
   FfnWidth ffn = {};
   bool reads_tokens = true;   // false: numbers or images, without vocabulary, sequence and attention
   bool reads_images = false;  // if it does not read tokens: images, else numbers
+  bool has_blocks = false;    // if it does not read tokens: transformer blocks, whose keys of [model] it reads
   int64_t layers = 0;         // fixed number of layers; 0: model.layers is free
   // Allowed besides the default.
   std::vector<std::string_view> objectives = {};
+  // If it does not read tokens: further keys that the network reads, besides the sizes of its samples: "model.patch".
+  std::vector<std::string_view> keys = {};
 };
 
 struct NamedSize {

@@ -1,5 +1,7 @@
 #include "kintsugi/config/idle_keys.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -40,52 +42,132 @@ void warn_of_idle_scaling_keys(Resolved& given, bool used, std::string_view othe
                used, other);
 }
 
-// Token keys with a family that does not read tokens.
-void warn_of_idle_token_keys(Resolved& given) {
-  const bool tokens = reads_tokens(given);
-  warn_of_idle_rotary_keys(given, tokens, "model.family");
-  warn_of_idle_scaling_keys(given, tokens, "model.family");
-  if (given.settings.model.experts == 0) warn_of_idle_expert_keys(given);
-  warn_if_idle(given, {"model.heads",           "model.bias_query_key_value",
-                       "model.bias_output",     "model.norm_place",
-                       "model.query_key_norm",  "model.residual",
-                       "model.gated",           "model.tied",
-                       "model.token_types",     "model.causal",
-                       "model.embed_scale",     "model.embed_norm",
-                       "model.window",          "model.window_layers",
-                       "model.attention_scale", "model.attention_softcap",
-                       "model.attention_sinks", "model.kv_rank",
-                       "model.positions",       "data.reset_at_document"},
-               tokens, "model.family");
+// Keys of [model] that all families read, or that other keys switch on, as warn_of_idle_block_keys says.
+constexpr std::string_view kCommonKeys[] = {"family",
+                                            "name",
+                                            "layers",
+                                            "objective",
+                                            "outputs",
+                                            "experts_per_token",
+                                            "router_scores",
+                                            "router_normalize",
+                                            "router_scale",
+                                            "router_linear_bias",
+                                            "shared_experts",
+                                            "dense_layers",
+                                            "expert_groups",
+                                            "groups_per_token",
+                                            "gate_clamp",
+                                            "gate_slope",
+                                            "dense_ffn",
+                                            "router_bias",
+                                            "query_rank",
+                                            "rotary_head_dim",
+                                            "value_head_dim",
+                                            "window_layers",
+                                            "rope_theta",
+                                            "rotary_layers",
+                                            "rotary_dims",
+                                            "rotary_interleaved",
+                                            "rope_scaling",
+                                            "rope_theta_window",
+                                            "rope_magnitude",
+                                            "rope_factor",
+                                            "rope_original_context",
+                                            "rope_low_factor",
+                                            "rope_high_factor",
+                                            "rope_beta_fast",
+                                            "rope_beta_slow",
+                                            "rope_truncate",
+                                            "rope_score_magnitude",
+                                            "rope_short_factors",
+                                            "rope_long_factors"};
+constexpr std::string_view kBlockKeys[] = {"embed",
+                                           "heads",
+                                           "kv_heads",
+                                           "head_dim",
+                                           "ffn",
+                                           "dropout",
+                                           "drop_path",
+                                           "bias",
+                                           "bias_query_key_value",
+                                           "bias_output",
+                                           "bias_ffn",
+                                           "bias_norm",
+                                           "norm",
+                                           "norm_place",
+                                           "norm_epsilon",
+                                           "query_key_norm",
+                                           "residual",
+                                           "gated",
+                                           "activation",
+                                           "experts",
+                                           "positions",
+                                           "causal",
+                                           "window",
+                                           "attention_scale",
+                                           "attention_softcap",
+                                           "attention_sinks",
+                                           "kv_rank"};
+constexpr std::string_view kTokenKeys[] = {"vocab",       "context",    "bias_head",  "tied",
+                                           "embed_scale", "embed_norm", "token_types"};
+constexpr std::string_view kImageKeys[] = {"image_channels", "image_height", "image_width",    "image_depth",
+                                           "image_dtype",    "image_mean",   "image_deviation"};
+
+bool reads(const Family& family, const Key& key) {
+  const auto is_in = [&](const auto& list) { return std::ranges::count(list, key.name) > 0; };
+  if (is_in(kCommonKeys) || std::ranges::count(family.keys, key.full_name()) > 0) return true;
+  if ((family.reads_tokens || family.has_blocks) && is_in(kBlockKeys)) return true;
+  if (family.reads_tokens) return is_in(kTokenKeys);
+  return family.reads_images ? is_in(kImageKeys) : key.name == "features";
 }
 
-void warn_of_idle_norm_keys(Resolved& given) {
-  const Model& m = given.settings.model;
-  const bool norms = m.family.starts_with("resnet") || m.family == "unet" || m.family.ends_with("_bn");
-  warn_if_idle(given, {"model.batch_norm", "model.batch_norm_samples"}, norms, "model.family");
-  if (norms) warn_if_idle(given, "model.batch_norm_samples", batch_norm(m) == BatchNorm::replica, "model.batch_norm");
+// Whether the key has the value that it would have if it were not given.
+bool has_default(const Given& given, size_t index) {
+  const Key& key = keys()[index];
+  Settings family;
+  family.model = given.catalog->family(given.settings.model.family)->defaults;
+  Given without = given;
+  key.set(without.settings, key.get(family));
+  without.origins[index] = {};
+  return key.get(fill_derived(std::move(without), 1).settings) == key.get(given.settings);
 }
 
-// Keys of parts that the model lacks.
-void warn_of_idle_model_keys(Resolved& given) {
+// Keys of [model] that the family does not read.
+void warn_of_idle_family_keys(Resolved& given, const Family& family) {
+  for (size_t i = 0; i < keys().size(); ++i) {
+    const Key& key = keys()[i];
+    if (key.section != "model" || !given.origins[i].given() || reads(family, key) || has_default(given, i)) continue;
+    given.warnings.push_back(fmt::format("{}{} has no effect with {}", place(given, {key.full_name()}),
+                                         given.say(key.full_name()), given.say("model.family")));
+  }
+  warn_if_idle(given, {"data.reset_at_document"}, family.reads_tokens, "model.family");
+}
+
+// Keys of parts that the blocks lack.
+void warn_of_idle_block_keys(Resolved& given) {
   const Settings& s = given.settings;
-  const bool images = given.catalog->family(s.model.family)->reads_images;
-  warn_if_idle(given,
-               {"model.patch", "model.class_token", "model.drop_path", "model.image_mean", "model.image_deviation"},
-               images, "model.family");
-  warn_if_idle(given, "model.stem", s.model.family.starts_with("resnet"), "model.family");
-  warn_if_idle(given, "model.final_norm_epsilon", s.model.family.starts_with("convnext"), "model.family");
-  warn_of_idle_norm_keys(given);
-  if (!reads_tokens(given)) return warn_of_idle_token_keys(given);
-  warn_if_idle(given,
-               {"model.features", "model.image_channels", "model.image_height", "model.image_width",
-                "model.image_depth", "model.image_dtype"},
-               false, "model.family");
   const bool rotary = positions(s.model) == Positions::rotary, scaled = rope_scaling(s.model) != RopeScaling::none;
   warn_of_idle_rotary_keys(given, rotary, "model.positions");
   warn_of_idle_scaling_keys(given, rotary && scaled, rotary ? "model.rope_scaling" : "model.positions");
   warn_if_idle(given, {"model.window_layers", "model.rope_theta_window"}, s.model.window > 0, "model.window");
   warn_of_idle_expert_keys(given);
+}
+
+// Keys of parts that the model lacks.
+void warn_of_idle_model_keys(Resolved& given) {
+  const Model& m = given.settings.model;
+  const Family& family = *given.catalog->family(m.family);
+  warn_of_idle_family_keys(given, family);
+  warn_of_idle_block_keys(given);
+  const auto warn = [&](std::string_view key, bool used, std::string_view other) {
+    if (reads(family, keys()[static_cast<size_t>(key_index(key))])) warn_if_idle(given, {key}, used, other);
+  };
+  warn("model.batch_norm_samples", batch_norm(m) == BatchNorm::replica, "model.batch_norm");
+  const bool blocks = family.reads_tokens || family.has_blocks;
+  warn("model.drop_path", !blocks || residual(m) == Residual::sequential, "model.residual");
+  // Patches have learned positions in any case.
+  warn("model.positions", family.reads_tokens || positions(m) == Positions::rotary, "model.family");
 }
 
 // Data keys of other objectives.

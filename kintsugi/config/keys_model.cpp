@@ -215,10 +215,10 @@ std::vector<Key> model_keys() {
       trait<&Model::class_token>("class_token", Boolean{},
                                  "vit: classify the output of a class token; otherwise the mean over tokens",
                                  "cls_token"),
-      model<&Model::drop_path>(
-          {"drop_path", kFraction, fixed, "",
-           "stochastic depth rate of the last block, for convnext and vit; grows linearly from 0 with depth",
-           "drop_path_rate stochastic_depth"}),
+      model<&Model::drop_path>({"drop_path", kFraction, fixed, "",
+                                "stochastic depth rate of the last block, for convnext and transformer blocks; grows "
+                                "linearly from 0 with depth",
+                                "drop_path_rate stochastic_depth"}),
       trait<&Model::stem>("stem", one_of(kStems),
                           "resnet: first layer, one 3x3 convolution or a 7x7 convolution of stride 2 and a max pool; "
                           "auto: small for images of up to 64 pixels",

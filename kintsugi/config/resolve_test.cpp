@@ -335,9 +335,9 @@ TEST(Resolve, KeysWithoutEffectAreTold) {
   EXPECT_TRUE(resolved("[model]\nfamily = \"llama\"\ntied = false\nrotary_dims = 8\n").warnings.empty());
   const std::string foreign =
       "features = 3\nimage_channels = 3\nimage_height = 8\nimage_dtype = \"fp32\"\npatch = 4\nclass_token = false\n"
-      "drop_path = 0.1\nrouter_bias = true\ndense_ffn = 8\ngate_slope = 2.0\nrope_factor = 3.0\nrope_truncate = false\n"
+      "router_bias = true\ndense_ffn = 8\ngate_slope = 2.0\nrope_factor = 3.0\nrope_truncate = false\n"
       "rope_score_magnitude = 0.5\nrope_short_factors = [1.0]\n";
-  EXPECT_EQ(resolved("[model]\n" + foreign).warnings.size(), 14u);
+  EXPECT_EQ(resolved("[model]\n" + foreign).warnings.size(), 13u);
   EXPECT_EQ(
       resolved("[model]\nstem = \"large\"\nfinal_norm_epsilon = 1e-12\n").warnings,
       (Lines{"run.toml:2: model.stem = \"large\" has no effect with model.family = \"gpt\" (default)",

@@ -16,7 +16,8 @@ struct ImageFamily {
   std::string (*their_name)(std::string_view) = torch_name;
   std::string_view objective = "classes";
   std::vector<std::string_view> objectives = {"numbers"};
-  std::vector<ConfigRow> config = {};  // further keys of config.json
+  std::vector<ConfigRow> config = {};       // further keys of config.json
+  std::vector<std::string_view> keys = {};  // further keys of [model] that the network reads
 
   // PyTorch's names of the parts of a layer: "conv1.norm.gamma" is "conv1.norm.weight".
   static std::string torch_name(std::string_view ours);

@@ -25,7 +25,8 @@ Family alexnet() {
   return image_family({.name = "alexnet",
                        .about = "AlexNet: five convolutions and three dense layers, from images to a class or numbers",
                        .layers = static_cast<int64_t>(alexnet_layers().size()),
-                       .build = [](Builder& b) { return convnet(b, alexnet_layers(), "classifier.6"); }});
+                       .build = [](Builder& b) { return convnet(b, alexnet_layers(), "classifier.6"); },
+                       .keys = {"model.dropout"}});
 }
 
 }  // namespace kintsugi::models

@@ -66,7 +66,8 @@ Family convnext_family(std::string_view name, std::string_view about, const Next
                        .layers = sizes.blocks() + 1,
                        .build = build,
                        .their_name = convnext_name,
-                       .config = {is("final_norm_epsilon", "final_norm_epsilon", "1e-06")}});
+                       .config = {is("final_norm_epsilon", "final_norm_epsilon", "1e-06")},
+                       .keys = {"model.drop_path", "model.final_norm_epsilon"}});
 }
 
 constexpr NextSizes kTiny = {{3, 3, 9, 3}, 96}, kSmall = {{3, 3, 27, 3}, 96}, kBase = {{3, 3, 27, 3}, 128};

@@ -35,7 +35,8 @@ Family cosmoflow() {
                        .layers = kConvolutions + 2,
                        .build = cosmoflow,
                        .objective = "numbers",
-                       .objectives = {"classes"}});
+                       .objectives = {"classes"},
+                       .keys = {"model.dropout"}});
 }
 
 }  // namespace kintsugi::models

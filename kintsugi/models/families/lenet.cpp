@@ -22,7 +22,8 @@ Family lenet() {
   return image_family({.name = "lenet",
                        .about = "LeNet: two convolutions and three dense layers, from images to a class or numbers",
                        .layers = static_cast<int64_t>(lenet_layers().size()),
-                       .build = [](Builder& b) { return convnet(b, lenet_layers(), "fc3"); }});
+                       .build = [](Builder& b) { return convnet(b, lenet_layers(), "fc3"); },
+                       .keys = {"model.dropout"}});
 }
 
 }  // namespace kintsugi::models

@@ -15,7 +15,9 @@ Family mlp() {
                      .defaults = m,
                      .ffn = {.times = 1},
                      .reads_tokens = false,
-                     .objectives = {"classes"}},
+                     .objectives = {"classes"},
+                     .keys = {"model.embed", "model.ffn", "model.dropout", "model.bias", "model.bias_ffn",
+                              "model.activation"}},
           .build = perceptron,
           .hugging_face = {}};
 }

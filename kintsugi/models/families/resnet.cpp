@@ -71,7 +71,8 @@ Family resnet_family(std::string_view name, std::string_view about, const Blocks
        .layers = layers,
        .build = build,
        .their_name = resnet_name,
-       .config = {{"stem", ConfigRow::Use::is, "stem", "\"auto\"", "auto:auto small:small large:large"}}});
+       .config = {{"stem", ConfigRow::Use::is, "stem", "\"auto\"", "auto:auto small:small large:large"}},
+       .keys = {"model.stem", "model.batch_norm", "model.batch_norm_samples"}});
 }
 
 constexpr Blocks k18 = {2, 2, 2, 2}, k34 = {3, 4, 6, 3},  // and of ResNet-50

@@ -49,7 +49,8 @@ Family unet() {
                        .layers = 2 * kLevels + 1,
                        .build = unet,
                        .objective = "pixels",
-                       .objectives = {"fields"}});
+                       .objectives = {"fields"},
+                       .keys = {"model.embed", "model.batch_norm", "model.batch_norm_samples"}});
 }
 
 }  // namespace kintsugi::models

@@ -42,7 +42,10 @@ std::string vgg_name(std::string_view ours) {
 }
 
 Family vgg_family(std::string_view name, std::string_view about, Trunk (*build)(Builder&)) {
-  return image_family({.name = name, .about = about, .layers = kVggGroups + 2, .build = build, .their_name = vgg_name});
+  std::vector<std::string_view> keys = {"model.dropout"};
+  if (name.ends_with("_bn")) keys.insert(keys.end(), {"model.batch_norm", "model.batch_norm_samples"});
+  return image_family(
+      {.name = name, .about = about, .layers = kVggGroups + 2, .build = build, .their_name = vgg_name, .keys = keys});
 }
 
 constexpr VggDepths k11 = {1, 1, 2, 2, 2}, k13 = {2, 2, 2, 2, 2}, k16 = {2, 2, 3, 3, 3}, k19 = {2, 2, 4, 4, 4};
