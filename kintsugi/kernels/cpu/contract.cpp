@@ -79,18 +79,6 @@ Wide widen_operands(const KernelCall& call, const ContractLayout& layout) {
   return wide;
 }
 
-// Offsets of the operands of one matmul; its size is unused.
-BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
-  BatchDim offsets;
-  for (size_t i = layout.num_batch; i-- > 0;) {
-    const BatchDim& dim = layout.batch[i];
-    const int64_t at = point % dim.size;
-    point /= dim.size;
-    offsets.a += at * dim.a, offsets.b += at * dim.b, offsets.y += at * dim.y, offsets.bias += at * dim.bias;
-  }
-  return offsets;
-}
-
 // The matmul at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate,
                    const Epilogue& epilogue) {
@@ -101,7 +89,7 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
   p.bias = wide.ins[ContractIn::kBias];
   p.bias_row = layout.bias_row, p.bias_column = layout.bias_column;
   p.accumulate = accumulate;
-  const BatchDim at = offsets_at(layout, point);
+  const BatchDim at = layout.offsets(point);
   p.a += at.a, p.b += at.b, p.c += at.y;
   if (p.bias) p.bias += at.bias;
   if (epilogue) p.epilogue = epilogue.at(at.y);
@@ -124,7 +112,7 @@ Bf16Product narrow_product(const ContractLayout& layout, DType y) {
 Bf16Product narrow_product_at(const ContractLayout& layout, const KernelCall& call, int64_t point) {
   const View &a = call.ins[layout.swapped ? ContractIn::kB : ContractIn::kA],
              &b = call.ins[layout.swapped ? ContractIn::kA : ContractIn::kB], &bias = call.ins[ContractIn::kBias];
-  const BatchDim at = offsets_at(layout, point);
+  const BatchDim at = layout.offsets(point);
   Bf16Product p = narrow_product(layout, call.outs[0].dtype());
   p.a = reinterpret_cast<const tensor::bf16*>(a.data) + at.a;
   p.b = reinterpret_cast<const tensor::bf16*>(b.data) + at.b;
@@ -186,6 +174,7 @@ bool scales_rows(const tensor::Type& codes, const tensor::Type& scale) {
 }  // namespace
 
 bool contract_takes(const Operands& o) {
+  if (contract_fp64_takes(o)) return true;
   const bool has_scale = o.ins.has(ContractIn::kScale);
   if (has_scale && !scales_rows(o.ins[ContractIn::kB], o.ins[ContractIn::kScale])) return false;
   for (size_t i = 0; i < o.ins.size(); ++i)
@@ -196,6 +185,7 @@ bool contract_takes(const Operands& o) {
 int64_t contract_workspace(const KernelShapes& shapes) {
   Scratch scratch;
   const Operands o{Types(shapes.ins), Types(shapes.outs), shapes.attributes};
+  if (contract_fp64_takes(o)) return 0;
   const ContractLayout layout = *contract_layout(o);
   if (stays_narrow(o)) {
     take_bf16_scratch({narrow_product(layout, shapes.outs[0]->dtype)}, shapes.threads,
@@ -208,6 +198,7 @@ int64_t contract_workspace(const KernelShapes& shapes) {
 
 void contract(const KernelCall& call) {
   const Operands o{Types(call.ins), Types(call.outs), call.attributes};
+  if (contract_fp64_takes(o)) return contract_fp64(call);
   const ContractLayout layout = *contract_layout(o);
   if (stays_narrow(o)) return contract_narrow(call, layout);
   const Wide wide = widen_operands(call, layout);

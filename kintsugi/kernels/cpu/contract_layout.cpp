@@ -103,6 +103,17 @@ int64_t ContractLayout::products() const {
   return count;
 }
 
+BatchDim ContractLayout::offsets(int64_t point) const {
+  BatchDim offsets;
+  for (size_t i = num_batch; i-- > 0;) {
+    const BatchDim& dim = batch[i];
+    const int64_t at = point % dim.size;
+    point /= dim.size;
+    offsets.a += at * dim.a, offsets.b += at * dim.b, offsets.y += at * dim.y, offsets.bias += at * dim.bias;
+  }
+  return offsets;
+}
+
 std::optional<ContractLayout> contract_layout(const Operands& o) {
   const Shape &a = o.ins[ContractIn::kA].shape, &b = o.ins[ContractIn::kB].shape, &y = o.outs[0].shape;
   const Shape* bias = o.ins.has(ContractIn::kBias) ? &o.ins[ContractIn::kBias].shape : nullptr;

@@ -26,6 +26,7 @@ struct ContractLayout {
   size_t num_batch = 0;
 
   int64_t products() const;
+  BatchDim offsets(int64_t point) const;  // of the operands of one product; its size is unused
 };
 
 // Nothing if the dims of a group are not contiguous in one of the operands. Ignores dims of size 1. Does not allocate.

@@ -170,9 +170,25 @@ TEST(CpuContract, KnowsProductsOfMatrices) {
   }
 }
 
-TEST(CpuContract, LeavesFp64ToTheReference) {
-  Tensor a = random_tensor({{"x", 5}, {"k", 7}}, DType::f64, 1), b = random_tensor({{"k", 7}, {"z", 3}}, DType::f64, 2);
-  compare({.kind = "contract", .threads = 2}, {&a, &b}, {Tensor({{"x", 5}, {"z", 3}}, DType::f64)}, {0, 0});
+TEST(CpuContract, OfFp64) {
+  with_each_target([] {
+    for (const Case& c : kCases)
+      for (const int threads : {1, 3})
+        for (const uint32_t accumulate : {0u, 1u}) {
+          SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y));
+          Tensor a = random_tensor(c.a, DType::f64, 1), b = random_tensor(c.b, DType::f64, 2),
+                 bias = random_tensor(c.bias, DType::f64, 3), added = random_tensor(c.y, DType::f64, 4);
+          std::vector<Tensor*> ins = {&a, &b};
+          if (c.bias.rank() > 0) ins.push_back(&bias);
+          Trial trial{.kind = "contract", .accumulate = accumulate, .threads = threads};
+          compare(trial, ins, {random_tensor(c.y, DType::f64, 5)}, {1e-13, 1e-12});
+          ins.resize(5);
+          ins[4] = &added;
+          trial.accumulate = 0;
+          trial.attributes = {{"epilogue", "relu"}};
+          compare(trial, ins, {Tensor(c.y, DType::f64)}, {1e-13, 1e-12});
+        }
+  });
 }
 
 }  // namespace

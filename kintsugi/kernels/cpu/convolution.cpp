@@ -261,7 +261,12 @@ void run(const KernelCall& call, const Roles& roles) {
   });
 }
 
+bool is_fp64(const KernelCall& call) {
+  return call.outs[0].dtype() == DType::f64;
+}
+
 int64_t workspace(const KernelShapes& shapes, const Roles& roles) {
+  if (shapes.outs[0]->dtype == DType::f64) return 0;
   const std::array<const tensor::Type*, 3> types = by_role(roles, shapes.ins[0], shapes.ins[1], shapes.outs[0]);
   const ConvolutionSizes sizes = convolution_sizes(roles.pass, types[0]->shape, types[2]->shape, shapes.attributes);
   if (sizes.samples == 0 || types[roles.made]->shape.elements() == 0) return 0;
@@ -275,31 +280,32 @@ int64_t workspace(const KernelShapes& shapes, const Roles& roles) {
 }  // namespace
 
 bool convolution_takes(const Operands& o) {
+  if (convolution_fp64_takes(o)) return true;
   const size_t windows = tensor::words(o.attributes.text_or("window", "")).size();
   return is_fast(o.ins[0].dtype) && is_fast(o.ins[1].dtype) && is_fast(o.outs[0].dtype) && windows >= 1 &&
          windows <= kMostWindows;
 }
 
 void convolution(const KernelCall& call) {
-  run(call, kForward);
+  is_fp64(call) ? convolution_fp64(call) : run(call, kForward);
 }
 int64_t convolution_workspace(const KernelShapes& shapes) {
   return workspace(shapes, kForward);
 }
 void convolution_grad_input(const KernelCall& call) {
-  run(call, kInput);
+  is_fp64(call) ? convolution_fp64_grad_input(call) : run(call, kInput);
 }
 int64_t convolution_grad_input_workspace(const KernelShapes& shapes) {
   return workspace(shapes, kInput);
 }
 void transposed_convolution(const KernelCall& call) {
-  run(call, kInput);
+  is_fp64(call) ? convolution_fp64_grad_input(call) : run(call, kInput);
 }
 int64_t transposed_convolution_workspace(const KernelShapes& shapes) {
   return workspace(shapes, kInput);
 }
 void convolution_grad_weight(const KernelCall& call) {
-  run(call, kWeight);
+  is_fp64(call) ? convolution_fp64_grad_weight(call) : run(call, kWeight);
 }
 int64_t convolution_grad_weight_workspace(const KernelShapes& shapes) {
   return workspace(shapes, kWeight);

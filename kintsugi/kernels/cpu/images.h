@@ -15,6 +15,10 @@ bool convolution_takes(const Operands& o);
 int64_t convolution_workspace(const KernelShapes& shapes);
 int64_t convolution_grad_input_workspace(const KernelShapes& shapes);
 int64_t convolution_grad_weight_workspace(const KernelShapes& shapes);
+void convolution_fp64(const KernelCall& call);
+void convolution_fp64_grad_input(const KernelCall& call);
+void convolution_fp64_grad_weight(const KernelCall& call);
+bool convolution_fp64_takes(const Operands& o);
 
 void max_pool(const KernelCall& call);
 void max_pool_grad(const KernelCall& call);

@@ -83,6 +83,30 @@ TEST(CpuConvolution, AsTheReference) {
   }
 }
 
+// The last two: groups of several channels, and more rows than are gathered at once.
+TEST(CpuConvolution, OfFp64) {
+  const Window padded = {.kernel = 3, .low = 1, .high = 1};
+  std::vector<Case> list = cases();
+  list.push_back({3, 8, 16, {{6, padded}, {6, {.kernel = 3, .stride = 2, .low = 1, .high = 1}}}, 2});
+  list.push_back({2, 200, 4, {{17, padded}, {19, padded}}});
+  for (const Case& c : list) {
+    const Shapes s = shapes_of(c);
+    SCOPED_TRACE(to_string(s.x) + " " + to_string(s.w) + " " + to_string(s.attributes));
+    Tensor x = random_tensor(s.x, DType::f64, 1), w = random_tensor(s.w, DType::f64, 2),
+           dy = random_tensor(s.y, DType::f64, 3);
+    for (int threads : {1, 3})
+      for (uint32_t accumulate : {0u, 1u}) {
+        const auto trial = [&](const char* kind, bool may_add = true) {
+          return Trial{
+              .kind = kind, .attributes = s.attributes, .accumulate = may_add ? accumulate : 0, .threads = threads};
+        };
+        compare(trial("convolution", false), {&x, &w}, {Tensor(s.y, DType::f64)}, {1e-13, 1e-12});
+        compare(trial("convolution_grad_input"), {&dy, &w}, {random_tensor(s.x, DType::f64, 4)}, {1e-13, 1e-12});
+        compare(trial("convolution_grad_weight"), {&x, &dy}, {random_tensor(s.w, DType::f64, 4)}, {1e-13, 1e-12});
+      }
+  }
+}
+
 TEST(CpuConvolution, SameBitsAgain) {
   const Shapes s = shapes_of(cases()[1]);
   static const auto cpu = cpu_kernels();
@@ -202,6 +226,7 @@ TEST(CpuConvolution, InParts) {
       if (begin >= end) continue;
       for (DType dtype : kFastTypes)
         for (int threads : {1, 3}) check_parts(*cpu, c, begin, end, dtype, threads, 1e-5);
+      for (int threads : {1, 3}) check_parts(*cpu, c, begin, end, DType::f64, threads, 0);
       check_parts(*reference, c, begin, end, DType::f64, 1, 0);
     }
   }

@@ -81,6 +81,8 @@ bool accumulate_takes(const Operands& o);
 void contract(const KernelCall& call);
 bool contract_takes(const Operands& o);
 int64_t contract_workspace(const KernelShapes& shapes);
+void contract_fp64(const KernelCall& call);
+bool contract_fp64_takes(const Operands& o);
 
 void embedding(const KernelCall& call);
 void embedding_grad(const KernelCall& call);

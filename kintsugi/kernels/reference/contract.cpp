@@ -1,5 +1,6 @@
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/activation.h"
+#include "kintsugi/kernels/reference/finish_contract.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -23,9 +24,25 @@ void store_activated(const KernelCall& call, const std::string& operation, const
 
 }  // namespace
 
+void finish_contract(const KernelCall& call, std::vector<double> y) {
+  const View& bias_view = call.ins[ContractIn::kBias];
+  const Shape& kept = call.outs[0].shape();
+  if (bias_view.data) {
+    const std::vector<double> bias = load(bias_view);
+    const std::vector<int64_t> at = offsets(kept, bias_view.shape());
+    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
+  }
+  if (call.ins.size() > ContractIn::kAdded && call.ins[ContractIn::kAdded].data) {
+    const std::vector<double> added = load(call.ins[ContractIn::kAdded]);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
+  }
+  const std::string operation = call.attributes.text_or("epilogue", "");
+  operation.empty() ? store(call, ContractOut::kY, y) : store_activated(call, operation, y);
+}
+
 // y: the kept dims; `summed`: those of a and b that y lacks.
 void contract(const KernelCall& call) {
-  const View &a_view = call.ins[ContractIn::kA], &bias_view = call.ins[ContractIn::kBias];
+  const View& a_view = call.ins[ContractIn::kA];
   const Shape& kept = call.outs[0].shape();
   auto [b_shape, b] = load_columns(call, call.ins[ContractIn::kB], kept);
   if (call.ins.size() > ContractIn::kScale && call.ins[ContractIn::kScale].data)
@@ -47,17 +64,7 @@ void contract(const KernelCall& call) {
     const double *a_row = a.data() + a_begin[i], *b_row = b.data() + b_begin[i];
     for (size_t j = 0; j < a_step.size(); ++j) y[i] += a_row[a_step[j]] * b_row[b_step[j]];
   }
-  if (bias_view.data) {
-    const std::vector<double> bias = load(bias_view);
-    const std::vector<int64_t> at = offsets(kept, bias_view.shape());
-    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
-  }
-  if (call.ins.size() > ContractIn::kAdded && call.ins[ContractIn::kAdded].data) {
-    const std::vector<double> added = load(call.ins[ContractIn::kAdded]);
-    for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
-  }
-  const std::string operation = call.attributes.text_or("epilogue", "");
-  operation.empty() ? store(call, ContractOut::kY, y) : store_activated(call, operation, y);
+  finish_contract(call, std::move(y));
 }
 
 }  // namespace kintsugi::kernels::reference
