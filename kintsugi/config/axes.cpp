@@ -60,17 +60,23 @@ void check_expert_ranks(const Given& given) {
                           divisors_around(experts, ranks));
 }
 
-void check_space_dims(const Given& given) {
+// The tokens of a sample: of a text, or of the patches of an image.
+int64_t tokens_of(const Settings& s) {
+  const Model& m = s.model;
+  if (m.patch == 0) return m.image_height == 0 ? s.train.sequence : 0;
+  return std::max<int64_t>(m.image_depth / m.patch, 1) * (m.image_height / m.patch) * (m.image_width / m.patch);
+}
+
+void check_space(const Given& given) {
+  if (given.settings.parallel.space > 1 && reads_tokens(given))
+    throw base::UserError("config", "{}{} splits images, and a {} model reads tokens, which parallel.context splits",
+                          place(given, {"parallel.space", "model.family"}), given.say("parallel.space"),
+                          given.settings.model.family);
   for (const std::string& dim : tensor::words(given.settings.parallel.space_dims))
     if (dim != "height" && dim != "width" && dim != "depth")
       throw base::UserError("config",
                             "{}{}: \"{}\" is no dim of images; write height, width or depth, separated by spaces",
                             place(given, {"parallel.space_dims"}), given.say("parallel.space_dims"), dim);
-}
-
-// Tokens, or patches of an image.
-bool has_sequence(const Settings& s) {
-  return s.model.image_height == 0 || s.model.patch > 0;
 }
 
 int64_t longest_side(const Model& m) {
@@ -96,20 +102,20 @@ const std::vector<Axis>& axes() {
                                .keys = {"parallel.sequence_parallel"},
                                .help = "mesh axis: splits heads, ffn and vocabulary (tensor parallelism)",
                                .others = "tp tensor_parallel tensor_model_parallel_size tensor_parallel_size tp_size"}),
-      axis<&Parallel::context>(
-          {.name = "context",
-           .nearness = 20,
-           .keys = {"parallel.context_method", "parallel.context_balance"},
-           .fits = [](const Settings& s, int64_t n) { return has_sequence(s) && n <= s.train.sequence; },
-           .help = "mesh axis: splits the tokens of each sample (context parallelism)",
-           .others = "cp context_parallel context_parallel_size cp_size"}),
+      axis<&Parallel::context>({.name = "context",
+                                .nearness = 20,
+                                .keys = {"parallel.context_method", "parallel.context_balance"},
+                                .fits = [](const Settings& s, int64_t n) { return n <= tokens_of(s); },
+                                .help = "mesh axis: splits the tokens of each sample (context parallelism)",
+                                .others = "cp context_parallel context_parallel_size cp_size"}),
       axis<&Parallel::space>({.name = "space",
                               .nearness = 25,
                               .optional = true,
                               .keys = {"parallel.space_dims"},
-                              .check = check_space_dims,
+                              .check = check_space,
                               .fits = [](const Settings& s, int64_t n) { return n <= longest_side(s.model); },
-                              .help = "mesh axis: splits height, width or depth of each image (spatial parallelism)",
+                              .help = "mesh axis: splits height, width or depth of each image, or the tokens of its "
+                                      "patches (spatial parallelism)",
                               .others = "spatial spatial_parallel halo"}),
       axis<&Parallel::expert>(
           {.name = "expert",

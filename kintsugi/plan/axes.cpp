@@ -96,6 +96,7 @@ Rules space_rules(const Parallel& p) {
   Rules rules;
   for (const std::string& dim : tensor::words(p.space_dims))
     rules.push_back({.dim = dim, .axes = {"space"}, .pad = true});
+  rules.push_back({.dim = "seq", .axes = {"space"}, .pad = true});  // the tokens of patches
   return rules;
 }
 

@@ -36,11 +36,11 @@ struct Patches {
     all.insert(all.end(), dims.begin(), dims.end());
     return Shape(all);
   }
-  // Of a reshape between the grid and a list of tokens.
-  tensor::Attributes whole() const {
+  // Of a reshape between the grid and a list with that dim.
+  tensor::Attributes whole(const std::string& list) const {
     std::string names;
     for (const tensor::Dim& d : grid) names += d.name + " ";
-    return {{"whole", names + "seq"}};
+    return {{"whole", names + list}};
   }
 };
 
@@ -60,13 +60,13 @@ ValueId tokens_of_patches(Builder& b) {
                              {Init::Kind::normal, b.deviation()}, true),
                 bias = b.weight("embedding.patches.bias", {b.embed()}, {}, false);
   const ValueId made = g.add({g.op("convolution", {x, w}, patches.windows()), bias});
-  const tensor::Type list = {{b.batch(), {"seq", tokens}, b.embed()}, b.dtype()};
-  ValueId y = g.make("reshape", {made}, {list}, patches.whole())[0];
+  const std::string dim = m.class_token ? "patch" : "seq";
+  const tensor::Type list = {{b.batch(), {dim, tokens}, b.embed()}, b.dtype()};
+  ValueId y = g.make("reshape", {made}, {list}, patches.whole(dim))[0];
   if (m.class_token) {
     const ValueId token = b.weight("embedding.class", {b.embed()}, {Init::Kind::normal, b.deviation()}, true);
     const tensor::Type first = {{b.batch(), {"one", 1}, b.embed()}, b.dtype()};
-    y = g.op("concatenate", {g.add({g.fill(0.0, first), token}), g.rename(y, "seq", "patch")},
-             {{"whole", "one patch seq"}});
+    y = g.op("concatenate", {g.add({g.fill(0.0, first), token}), y}, {{"whole", "one patch seq"}});
   }
   const int64_t length = tokens + (m.class_token ? 1 : 0);
   const ValueId positions =
@@ -83,7 +83,7 @@ ValueId fields(Builder& b, ValueId x) {
   std::vector<tensor::Dim> grid = {b.batch()};
   grid.insert(grid.end(), patches.grid.begin(), patches.grid.end());
   grid.push_back(b.embed());
-  x = g.make("reshape", {x}, {{Shape(grid), b.dtype()}}, patches.whole())[0];
+  x = g.make("reshape", {x}, {{Shape(grid), b.dtype()}}, patches.whole("seq"))[0];
   const ValueId w =
       b.weight("head.fields.weight", patches.kernel({target, b.embed()}), {Init::Kind::normal, b.deviation()}, true);
   return g.add(
