@@ -55,6 +55,7 @@ std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const
   if (set->size_text() != size)
     throw base::UserError("classify", "{} has images {}; the model reads {}",
                           base::in_quotes(set->files()[0].path().string()), set->size_text(), size);
+  set->require_labels(m.outputs);
   return set;
 }
 

@@ -209,25 +209,25 @@ TEST_F(ImageRuns, ArraysThatDoNotFitAreSaid) {
   base::write_file_atomically(gap, "0\n2\n");
   const std::string good = write("x.npy", "|u1", "(2, 1, 28, 28)", 2 * 784), lenet = "family = \"lenet\"";
   EXPECT_EQ(error_of(good, gap, lenet),
-            "[images] no image of \"x.npy\" has the class 1, of 0 to 2; number the classes from 0 without gaps");
+            "[images] class 1 of 0 to 2 has no image in \"x.npy\"; number the classes from 0 without gaps, or set "
+            "model.outputs = 3 to train without it");
   EXPECT_EQ(error_of(good, gap, lenet + "\noutputs = 2"),
             "[config] arrays.toml:3: model.outputs = 2 is less than the 3 classes of the data; raise it, or "
             "leave it out");
   EXPECT_EQ(
       error_of(write("small.npy", "|u1", "(2, 1, 8, 8)", 128), labels, lenet),
-      "[model] conv2: height of the image is 2 positions there, fewer than the 5 of a window; model.image_height = "
-      "8 is too small; the least is 16");
+      "[model] conv2: the window of 5 exceeds its input of height 2; model.image_height = 8 is too small, the minimum "
+      "is 16");
   EXPECT_EQ(
       error_of(write("flat.npy", "|u1", "(2, 64)", 128), labels, lenet),
-      "[images] \"flat.npy\" holds [2 64] of |u1; images are [image height width], [image height width channel] or "
-      "[image channel height width]");
+      "[images] \"flat.npy\" holds [2 64] of |u1; images are [image height width], with a channel dim before or after "
+      "height and width, or volumes [image channel depth height width]");
   EXPECT_EQ(error_of(write("wide.npy", "<f8", "(2, 4, 4)", 256), labels, lenet),
             "[images] \"wide.npy\" holds [2 4 4] of <f8; images are uint8 (|u1) or fp32 (<f4)");
   const std::string unet = "family = \"unet\"\nembed = 2\noutputs = 2";
   const std::string tall = write("tall.npy", "|u1", "(2, 1, 24, 16)", 2 * 384);
   EXPECT_EQ(error_of(tall, write("classes.npy", "|u1", "(2, 24, 16)", 2 * 384), unet),
-            "[model] model.image_height 24 is no multiple of 16, as a unet with 4 levels needs; the nearest are 16 and "
-            "32");
+            "[model] model.image_height = 24 is not a multiple of 16, which a unet of 4 levels needs; nearest: 16, 32");
   EXPECT_EQ(
       error_of(tall, write("other.npy", "|u1", "(2, 16, 16)", 512), unet),
       "[images] \"other.npy\" holds [2 16 16] of |u1; the classes of pixels of \"tall.npy\" are [2 24 16] of |u1");

@@ -101,7 +101,7 @@ TEST(Compressed, DamageIsNamed) {
     const TestFolder folder;
     folder.write("cut", kind.bytes.substr(0, kind.bytes.size() - 9));
     EXPECT_EQ(error_of([&] { prepare(options_for(folder, "cut", "out")); }),
-              "[prepare] \"" + folder.text("cut") + "\" is damaged: it ends before its text does");
+              "[prepare] \"" + folder.text("cut") + "\" is damaged: it is truncated");
     std::string flipped = kind.bytes;
     flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x55);
     folder.write("flipped", flipped);

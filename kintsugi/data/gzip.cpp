@@ -31,7 +31,7 @@ class GzipStream : public TextStream {
       const char* what = ::gzerror(file_, &error);
       if (n < 0 || (error != Z_OK && error != Z_STREAM_END))
         throw base::UserError("prepare", "\"{}\" is damaged: {}", name_,
-                              error == Z_BUF_ERROR ? "it ends before its text does"
+                              error == Z_BUF_ERROR ? "it is truncated"
                               : error == Z_ERRNO   ? std::strerror(errno)
                                                    : what);
       if (n == 0) break;

@@ -31,7 +31,7 @@ class ZstdStream : public TextStream {
       if (in_.pos == in_.size) {
         in_ = {buffer_.data(), file_->read(buffer_), 0};
         if (in_.size == 0 && whole_) break;
-        if (in_.size == 0) throw base::UserError("prepare", "\"{}\" is damaged: it ends before its text does", name_);
+        if (in_.size == 0) throw base::UserError("prepare", "\"{}\" is damaged: it is truncated", name_);
       }
       const size_t left = ZSTD_decompressStream(stream_, &out, &in_);
       if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <charconv>
-#include <limits>
 #include <string_view>
 
 #include "kintsugi/base/error.h"
@@ -19,10 +18,25 @@ using namespace std::string_view_literals;
 constexpr std::string_view kNpy = "\x93NUMPY"sv;
 constexpr int64_t kMostHeader = 1 << 16;
 constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr uint64_t kMostClasses = 1'000'000'000;  // as model.outputs
 
 [[noreturn]] void fail(const ByteFile& file, const std::string& what) {
   throw base::UserError("images", "\"{}\" {}", file.path().string(), what);
 }
+
+// A format that is often given instead of an array.
+struct Foreign {
+  std::string_view begin, what;
+};
+constexpr std::array kForeign = {
+    Foreign{"PK\x03\x04"sv, "a zip archive, as .npz files are; save each array with numpy.save"},
+    Foreign{"\xff\xd8\xff"sv, "a JPEG file; convert the images to one npy array"},
+    Foreign{"\x89PNG"sv, "a PNG file; convert the images to one npy array"},
+    Foreign{"GIF8"sv, "a GIF file; convert the images to one npy array"},
+    Foreign{"\x89HDF"sv, "an HDF5 file; save its arrays with numpy.save"},
+    Foreign{"\x80\x02"sv, "a Python pickle; the binary version of CIFAR has .bin files"},
+    Foreign{"\x80\x03"sv, "a Python pickle; the binary version of CIFAR has .bin files"},
+    Foreign{"\x80\x04"sv, "a Python pickle; the binary version of CIFAR has .bin files"}};
 
 uint32_t big_endian(std::string_view bytes) {
   uint32_t x = 0;
@@ -106,6 +120,13 @@ int64_t ArrayFile::elements() const {
   return n;
 }
 
+std::string foreign_text(const ByteFile& file) {
+  const std::string head = file.head(4);
+  for (const Foreign& foreign : kForeign)
+    if (head.starts_with(foreign.begin)) return fmt::format("is {}", foreign.what);
+  return "";
+}
+
 bool is_npy(const ByteFile& file) {
   return file.head(6) == kNpy;
 }
@@ -145,15 +166,16 @@ ArrayFile open_array(std::shared_ptr<const ByteFile> file) {
   }
   const int64_t bytes = array.begin + elements * array.element_bytes;
   if (bytes != array.bytes->size())
-    fail(*array.bytes, fmt::format("has {} bytes, and its header [{}] of {} says {}: it is {}", array.bytes->size(),
-                                   fmt::join(array.shape, " "), array.type, bytes,
-                                   bytes > array.bytes->size() ? "truncated" : "damaged"));
+    fail(*array.bytes,
+         fmt::format("is {}: it has {} bytes, its header of [{}] {} implies {}",
+                     bytes > array.bytes->size() ? "truncated" : "damaged", base::group_digits(array.bytes->size()),
+                     fmt::join(array.shape, " "), array.type, base::group_digits(bytes)));
   return array;
 }
 
 std::vector<int32_t> read_labels(const ArrayFile& array) {
   if (array.shape.size() != 1 || array.type[1] == 'f' || array.type[1] == 'b' || array.element_bytes > 8)
-    fail(*array.bytes, fmt::format("holds [{}] of {}; labels are one whole number for each image",
+    fail(*array.bytes, fmt::format("holds [{}] of {}; labels are one integer per image, [image] of an integer type",
                                    fmt::join(array.shape, " "), array.type));
   std::vector<int32_t> labels(static_cast<size_t>(array.shape[0]));
   std::array<std::byte, 8> element = {};
@@ -163,9 +185,14 @@ std::vector<int32_t> read_labels(const ArrayFile& array) {
     uint64_t word = 0;
     for (size_t b = size; b-- > 0;) word = word << 8 | std::to_integer<uint64_t>(element[b]);
     const bool negative = array.type[1] == 'i' && size > 0 && (std::to_integer<int>(element[size - 1]) & 0x80) != 0;
-    if (negative || word > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()))
+    if (negative) {  // sign extended
+      const uint64_t sign = size < 8 ? ~uint64_t{0} << 8 * size : 0;
+      fail(*array.bytes, fmt::format("label {} is {}; labels are 0 to the number of classes minus 1", i,
+                                     static_cast<int64_t>(word | sign)));
+    }
+    if (word >= kMostClasses)
       fail(*array.bytes,
-           fmt::format("has a label out of range at {}; labels are 0 to the number of classes minus 1", i));
+           fmt::format("label {} is {}; there are at most {} classes", i, word, base::group_digits(kMostClasses)));
     labels[i] = static_cast<int32_t>(word);
   }
   return labels;

@@ -24,6 +24,9 @@ struct ArrayFile {
   int64_t elements() const;
 };
 
+// "is a PNG file; ..." if the file begins like one of a known format that this module does not read, else "".
+std::string foreign_text(const ByteFile& file);
+
 // Whether the file begins as an npy array does.
 bool is_npy(const ByteFile& file);
 bool is_idx(const ByteFile& file);
@@ -35,7 +38,7 @@ bool is_whole_idx(const ByteFile& file);
 ArrayFile open_array(std::shared_ptr<const ByteFile> file);
 
 // Reads the array as integers, one per sample. Throws UserError for another rank or type, and for values outside [0,
-// 2^31 - 1].
+// 10^9).
 std::vector<int32_t> read_labels(const ArrayFile& array);
 
 }  // namespace kintsugi::images

@@ -52,49 +52,68 @@ bool is_channels(int64_t size) {
   return size >= 1 && size <= 4;
 }
 
+// Whether the size is that of CIFAR records.
+bool holds_records(const ByteFile& file) {
+  return file.size() > 0 &&
+         std::ranges::any_of(kCifars, [&](const Cifar& cifar) { return file.size() % cifar.record() == 0; });
+}
+
+// The labels file of a published idx pair, for "NAME-images-idx3..." "NAME-labels-idx1..."; empty for other names.
+std::filesystem::path counterpart_of(const std::filesystem::path& images) {
+  std::string name = images.filename().string();
+  const size_t at = name.find("images-idx3");
+  return at == name.npos ? "" : images.parent_path() / name.replace(at, 11, "labels-idx1");
+}
+
 }  // namespace
 
 bool is_image_file(const std::filesystem::path& path) {
   const ByteFile file(path);
-  return is_npy(file) || is_idx(file) || (file.size() > 0 && std::ranges::any_of(kCifars, [&](const Cifar& cifar) {
-                                            return file.size() % cifar.record() == 0;
-                                          }));
+  return is_npy(file) || is_idx(file) || holds_records(file);
 }
 
 ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::path& labels, LabelKind kind)
     : kind_(kind), bytes_(std::make_shared<const ByteFile>(path)) {
   // The first bytes of a record may resemble an idx header.
-  const bool records = std::ranges::any_of(kCifars, [&](const Cifar& c) { return bytes_->size() % c.record() == 0; });
-  if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records))
+  const bool records = holds_records(*bytes_);
+  if (is_npy(*bytes_) || is_whole_idx(*bytes_) || (is_idx(*bytes_) && !records)) {
     open_arrays(labels);
-  else if (labels.empty() && (kind == LabelKind::classes || kind == LabelKind::none))
-    open_cifar();
-  else if (labels.empty())
-    fail(path, "holds a class of each image; the objective of the model needs npy files");
-  else
-    fail(path, fmt::format("holds the labels of its images; leave out \"{}\"", labels.string()));
+    return;
+  }
+  if (!records) {
+    const std::string foreign = foreign_text(*bytes_);
+    fail(path, !foreign.empty() ? foreign
+               : bytes_->size() == 0
+                   ? "is empty"
+                   : fmt::format("is neither an npy nor an idx file, and its {} bytes are not a multiple of 3,073 or "
+                                 "3,074, the size of a CIFAR-10 or CIFAR-100 record: it is truncated, or of another "
+                                 "format",
+                                 base::group_digits(bytes_->size())));
+  }
+  if (kind != LabelKind::classes && kind != LabelKind::none)
+    fail(path, fmt::format("has CIFAR records, with one class per image; {} need npy or idx files",
+                           kind == LabelKind::numbers ? "images with numbers" : "images with a class per pixel"));
+  if (!labels.empty())
+    fail(path, fmt::format("contains its labels; leave out the labels file \"{}\"", labels.string()));
+  open_cifar();
 }
 
 void ImageFile::open_cifar() {
   const int64_t size = bytes_->size();
   const Cifar* found = nullptr;
   for (const Cifar& cifar : kCifars) {
-    if (size == 0 || size % cifar.record() != 0) continue;
+    if (size % cifar.record() != 0) continue;
     std::vector<int32_t> labels = labels_of(*bytes_, cifar);
     // A file of 3,073 x 3,074 bytes may be either: decide by the labels.
     if (found && first_bad(labels, cifar.classes) != labels.end()) continue;
     if (found && first_bad(labels_, found->classes) == labels_.end())
-      fail(path(), "may be CIFAR-10 or CIFAR-100 by its size and labels; give an npy file");
+      fail(path(), "may be CIFAR-10 or CIFAR-100 by its size and labels; convert it to an npy file");
     found = &cifar;
     labels_ = std::move(labels);
   }
-  if (!found)
-    fail(path(), fmt::format("is no npy or idx file, and its {} bytes are no multiple of 3,073 or 3,074, a record of "
-                             "CIFAR-10 or CIFAR-100: it is truncated, or of another format",
-                             base::group_digits(size)));
   if (const auto bad = first_bad(labels_, found->classes); bad != labels_.end())
-    fail(path(), fmt::format("record {} has the label {}; those of {} are 0 to {}", bad - labels_.begin(), *bad,
-                             found->name, found->classes - 1));
+    fail(path(), fmt::format("record {} has label {}; {} has labels 0 to {}", bad - labels_.begin(), *bad, found->name,
+                             found->classes - 1));
   format_ = found->name;
   classes_ = found->classes;
   channels_ = 3;
@@ -117,17 +136,18 @@ void ImageFile::open_arrays(const std::filesystem::path& labels) {
     fail(path(), fmt::format("holds {}; images are uint8 (|u1) or fp32 (<f4)", shape));
   const std::vector<int64_t>& s = array.shape;
   if (s.size() < 3 || s.size() > 5)
-    fail(path(),
-         fmt::format("holds {}; images are [image height width], [image height width channel] or [image channel "
-                     "height width]",
-                     shape));
-  if (std::ranges::find(s, 0) != s.end()) fail(path(), fmt::format("holds {}: no image", shape));
+    fail(path(), fmt::format("holds {}; images are [image height width], with a channel dim before or after height and "
+                             "width, or volumes [image channel depth height width]",
+                             shape));
+  if (std::ranges::find(s, 0) != s.end()) fail(path(), fmt::format("holds {}: it is empty", shape));
   if (s.size() >= 4) {
     const bool first = is_channels(s[1]), last = is_channels(s.back());
     // Numeric fields are channels first, regardless of their number.
     if (first == last && dtype_ == tensor::DType::u8)
-      fail(path(),
-           fmt::format("holds {}; either the second or the last size must be a number of channels, 1 to 4", shape));
+      fail(path(), fmt::format("holds {}; {}", shape,
+                               first ? "the channel dim may be the second or the last; fp32 arrays have channels first"
+                                     : "the second or the last dim must be the channels, 1 to 4; fp32 arrays may have "
+                                       "any number"));
     channels_last_ = last && !first;
     channels_ = channels_last_ ? s.back() : s[1];
     const size_t spatial = channels_last_ ? 1 : 2;
@@ -145,23 +165,19 @@ void ImageFile::open_arrays(const std::filesystem::path& labels) {
 }
 
 void ImageFile::open_label_file(const std::filesystem::path& given) {
-  if (kind_ == LabelKind::none) return;
-  labels_path_ = given;
-  if (given.empty()) {
-    const std::string name = path().filename().string();
-    const size_t at = name.find("images-idx3");
-    if (at != name.npos) {
-      std::string of_labels = name;
-      labels_path_ = path().parent_path() / of_labels.replace(at, 11, "labels-idx1");
-    }
-    if (at == name.npos || !std::filesystem::exists(labels_path_))
-      fail(path(), fmt::format("has no labels{}; data.train_labels or data.validation_labels names their file",
-                               at == name.npos ? "" : fmt::format(": \"{}\" does not exist", labels_path_.string())));
-  }
+  const std::filesystem::path counterpart = counterpart_of(path());
+  std::error_code error;
+  const bool found = !counterpart.empty() && std::filesystem::exists(counterpart, error);
+  if (kind_ == LabelKind::none && !found) return;
+  if (given.empty() && !found)
+    fail(path(), fmt::format("has no labels{}; name their file: data.train_labels, data.validation_labels or --labels",
+                             counterpart.empty() ? "" : fmt::format(": \"{}\" does not exist", counterpart.string())));
+  labels_path_ = given.empty() ? counterpart : given;
   const auto file = std::make_shared<const ByteFile>(labels_path_);
   labels_fingerprint_ = file->fingerprint();
   switch (kind_) {
     case LabelKind::classes:
+    case LabelKind::none:
       return read_classes_of_images(file);
     case LabelKind::numbers:
       return read_numbers(file);
@@ -169,8 +185,6 @@ void ImageFile::open_label_file(const std::filesystem::path& given) {
       return open_classes_of_pixels(file);
     case LabelKind::fields:
       return open_fields(file);
-    case LabelKind::none:
-      return;
   }
 }
 
@@ -180,14 +194,14 @@ void ImageFile::read_classes_of_images(const std::shared_ptr<const ByteFile>& fi
   } else {
     const data::NumberTable table(labels_path_);
     if (table.columns() != 1)
-      fail(labels_path_, fmt::format("has {} numbers a line; an image has one label", table.columns()));
+      fail(labels_path_, fmt::format("has {} numbers per line; an image has one label", table.columns()));
     table.require_classes(0, 0);
     for (int64_t i = 0; i < table.rows(); ++i) labels_.push_back(static_cast<int32_t>(table.row(i)[0]));
   }
   if (std::ssize(labels_) != images_)
     fail(labels_path_,
-         fmt::format("has {} labels, \"{}\" {} images; each has one", labels_.size(), path().string(), images_));
-  classes_ = *std::ranges::max_element(labels_) + 1;
+         fmt::format("has {} labels, but \"{}\" has {} images", labels_.size(), path().string(), images_));
+  classes_ = int64_t{*std::ranges::max_element(labels_)} + 1;
 }
 
 void ImageFile::read_numbers(const std::shared_ptr<const ByteFile>& file) {
@@ -196,7 +210,7 @@ void ImageFile::read_numbers(const std::shared_ptr<const ByteFile>& file) {
     const ArrayFile array = open_array(file);
     if (array.type != "<f4" || array.shape.empty() || array.shape.size() > 2)
       fail(labels_path_,
-           fmt::format("holds [{}] of {}; the numbers of images are fp32 (<f4), [image] or [image number]",
+           fmt::format("holds [{}] of {}; the numbers to predict are fp32 (<f4), [image] or [image number]",
                        fmt::join(array.shape, " "), array.type));
     lines = array.shape[0];
     targets_.resize(static_cast<size_t>(array.elements()));
@@ -207,13 +221,14 @@ void ImageFile::read_numbers(const std::shared_ptr<const ByteFile>& file) {
     for (int64_t i = 0; i < lines; ++i) targets_.insert(targets_.end(), table.row(i).begin(), table.row(i).end());
   }
   if (lines != images_)
-    fail(labels_path_, fmt::format("has numbers of {} images, \"{}\" has {}", lines, path().string(), images_));
+    fail(labels_path_, fmt::format("has numbers for {} images, but \"{}\" has {}", lines, path().string(), images_));
   numbers_ = std::ssize(targets_) / images_;
   if (numbers_ == 0) fail(labels_path_, "has no numbers");
 }
 
 void ImageFile::open_classes_of_pixels(const std::shared_ptr<const ByteFile>& file) {
-  if (!is_npy(*file) && !is_idx(*file)) fail(labels_path_, "is no npy or idx file; classes of pixels are");
+  if (!is_npy(*file) && !is_idx(*file))
+    fail(labels_path_, "is neither an npy nor an idx file; classes of pixels must be in one");
   const ArrayFile array = open_array(file);
   std::vector<int64_t> want = {images_, height_, width_};
   if (depth_ > 0) want.insert(want.begin() + 1, depth_);

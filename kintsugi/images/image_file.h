@@ -24,7 +24,7 @@
 namespace kintsugi::images {
 
 // The kind of labels: a class per image; numbers per image; a class per pixel, uint8, where 255 means none; numbers per
-// pixel, fp32. `none` still reads labels embedded in the file.
+// pixel, fp32. `none`: labels are optional; those embedded in the file or in the counterpart of an idx file are read.
 enum class LabelKind : uint8_t { classes, numbers, pixels, fields, none };
 
 class ImageFile {

@@ -94,32 +94,44 @@ TEST(ImageFile, RefusesWhatIsDamaged) {
   folder.write("two.csv", "1,2\n0,1\n");
   folder.write("five.npy", npy_file("|u1", "(5,)", "abcde"));
   folder.write("minus.npy", npy_file("|i1", "(2,)", std::string{'\1', '\xff'}));
+  folder.write("large.npy", npy_file("<i4", "(2,)", std::string("\0\0\0\0\xff\xff\xff\x7f", 8)));
+  folder.write("float.npy", npy_file("<f4", "(2,)", std::string(8, '\0')));
   const std::string ten = cifar_file({3, 10});
-  EXPECT_EQ(error_in(folder, "a.bin", ten), "\"a.bin\" record 1 has the label 10; those of CIFAR-10 are 0 to 9");
-  EXPECT_EQ(error_in(folder, "a.bin", ten.substr(0, 5000)),
-            "\"a.bin\" is no npy or idx file, and its 5,000 bytes are no multiple of 3,073 or 3,074, a record of "
-            "CIFAR-10 or CIFAR-100: it is truncated, or of another format");
+  EXPECT_EQ(error_in(folder, "a.bin", ten), "\"a.bin\" record 1 has label 10; CIFAR-10 has labels 0 to 9");
+  EXPECT_EQ(
+      error_in(folder, "a.bin", ten.substr(0, 5000)),
+      "\"a.bin\" is neither an npy nor an idx file, and its 5,000 bytes are not a multiple of 3,073 or 3,074, the "
+      "size of a CIFAR-10 or CIFAR-100 record: it is truncated, or of another format");
+  EXPECT_EQ(error_in(folder, "a.npz", "PK\x03\x04" + ten.substr(0, 5000), "labels.csv"),
+            "\"a.npz\" is a zip archive, as .npz files are; save each array with numpy.save");
+  EXPECT_EQ(error_in(folder, "a.png", "\x89PNG" + ten.substr(0, 5000), "labels.csv"),
+            "\"a.png\" is a PNG file; convert the images to one npy array");
+  EXPECT_EQ(error_in(folder, "a.bin", "", "labels.csv"), "\"a.bin\" is empty");
   EXPECT_EQ(error_in(folder, "a.bin", cifar_file({1}), "labels.csv"),
-            "\"a.bin\" holds the labels of its images; leave out \"labels.csv\"");
+            "\"a.bin\" contains its labels; leave out the labels file \"labels.csv\"");
   EXPECT_EQ(error_in(folder, "x-images-idx3", idx_file({2, 4, 5}, test_pixels(0, 39))),
-            "\"x-images-idx3\" has 55 bytes, and its header [2 4 5] of |u1 says 56: it is truncated");
+            "\"x-images-idx3\" is truncated: it has 55 bytes, its header of [2 4 5] |u1 implies 56");
   EXPECT_EQ(error_in(folder, "x-images-idx3", idx_file({2, 4, 5}, test_pixels(0, 40))),
-            "\"x-images-idx3\" has no labels: \"x-labels-idx1\" does not exist; data.train_labels or "
-            "data.validation_labels names their file");
+            "\"x-images-idx3\" has no labels: \"x-labels-idx1\" does not exist; name their file: data.train_labels, "
+            "data.validation_labels or --labels");
   EXPECT_EQ(error_in(folder, "x", idx_file({2, 4}, test_pixels(0, 8))),
-            "\"x\" holds [2 4] of |u1; images are [image height width], [image height width channel] or [image channel "
-            "height width]");
+            "\"x\" holds [2 4] of |u1; images are [image height width], with a channel dim before or after height and "
+            "width, or volumes [image channel depth height width]");
   EXPECT_EQ(error_in(folder, "x", idx_file({2, 4}, test_pixels(0, 8), 13)),
             "\"x\" is an idx file of element type 13; 8, uint8, is needed");
   const std::string pixels = test_pixels(0, 40);
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels)),
-            "\"x.npy\" has no labels; data.train_labels or data.validation_labels names their file");
+            "\"x.npy\" has no labels; name their file: data.train_labels, data.validation_labels or --labels");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "two.csv"),
-            "\"two.csv\" has 2 numbers a line; an image has one label");
+            "\"two.csv\" has 2 numbers per line; an image has one label");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "five.npy"),
-            "\"five.npy\" has 5 labels, \"x.npy\" 2 images; each has one");
+            "\"five.npy\" has 5 labels, but \"x.npy\" has 2 images");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "minus.npy"),
-            "\"minus.npy\" has a label out of range at 1; labels are 0 to the number of classes minus 1");
+            "\"minus.npy\" label 1 is -1; labels are 0 to the number of classes minus 1");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "large.npy"),
+            "\"large.npy\" label 1 is 2147483647; there are at most 1,000,000,000 classes");
+  EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels), "float.npy"),
+            "\"float.npy\" holds [2] of <f4; labels are one integer per image, [image] of an integer type");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("<f8", "(1, 1, 5)", pixels), "labels.csv"),
             "\"x.npy\" holds [1 1 5] of <f8; images are uint8 (|u1) or fp32 (<f4)");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file(">f4", "(2, 5, 1)", pixels), "labels.csv"),
@@ -129,11 +141,16 @@ TEST(ImageFile, RefusesWhatIsDamaged) {
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|O", "(2, 4, 5)", pixels), "labels.csv"),
             "\"x.npy\" has elements of several parts; an array of plain numbers is needed");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5, 1, 1, 1)", pixels), "labels.csv"),
-            "\"x.npy\" holds [2 4 5 1 1 1] of |u1; images are [image height width], [image height width channel] or "
-            "[image channel height width]");
+            "\"x.npy\" holds [2 4 5 1 1 1] of |u1; images are [image height width], with a channel dim before or after "
+            "height and width, or volumes [image channel depth height width]");
   EXPECT_EQ(
       error_in(folder, "x.npy", npy_file("|u1", "(2, 2, 5, 2)", pixels), "labels.csv"),
-      "\"x.npy\" holds [2 2 5 2] of |u1; either the second or the last size must be a number of channels, 1 to 4");
+      "\"x.npy\" holds [2 2 5 2] of |u1; the channel dim may be the second or the last; fp32 arrays have channels "
+      "first");
+  EXPECT_EQ(
+      error_in(folder, "x.npy", npy_file("|u1", "(1, 5, 1, 8)", pixels), "labels.csv"),
+      "\"x.npy\" holds [1 5 1 8] of |u1; the second or the last dim must be the channels, 1 to 4; fp32 arrays may "
+      "have any number");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels).substr(0, 40), "labels.csv"),
             "\"x.npy\" is a damaged npy file: it ends within its header");
 }
@@ -154,14 +171,41 @@ TEST(ImageSet, JoinsFilesOfOneSize) {
   train.read(4, std::as_writable_bytes(std::span(last)));
   EXPECT_EQ(last[10], test_pixel(2, 10));
   EXPECT_EQ(error_of([&] { train.require_labels(6); }).substr(0, 22), "[images] image 2 of \"/");
-  EXPECT_TRUE(error_of([&] {
-                train.require_all_classes(10);
-              }).ends_with("has the class 0, of 0 to 9; number the classes from 0 without gaps"));
+  const std::string empty = error_of([&] { train.require_all_classes(10); });
+  EXPECT_TRUE(empty.starts_with("[images] class 0 of 0 to 9 has no image in ")) << empty;
+  EXPECT_TRUE(
+      empty.ends_with(" or the 1 other files; number the classes from 0 without gaps, or set model.outputs = "
+                      "10 to train without it"))
+      << empty;
   EXPECT_TRUE(error_of([&] { image_files(folder.path(), Use::train); })
-                  .ends_with("has no images to train on: data_batch_*.bin of CIFAR-10, train.bin of CIFAR-100, or "
-                             "train-images-idx3-ubyte of MNIST"));
+                  .ends_with("has no published training set: data_batch_*.bin of CIFAR-10, train.bin of CIFAR-100, or "
+                             "train-images-idx3-ubyte of MNIST; name files instead"));
   folder.write("small.npy", npy_file("|u1", "(1, 4, 5)", test_pixels(0, 20)));
   EXPECT_NE(error_of([&] { const ImageSet set({folder / "set", folder / "small.npy"}, "", Use::train); }), "no error");
+  folder.write("hundred.bin", cifar_file({3, 99}, 2));
+  const std::string mixed = error_of([&] {
+    const ImageSet set({folder / "set", folder / "hundred.bin"}, "", Use::train);
+  });
+  EXPECT_TRUE(mixed.ends_with("hundred.bin\" CIFAR-100; their classes differ")) << mixed;
+  folder.write("set/train-images-idx3-ubyte", idx_file({2, 4, 5}, test_pixels(0, 40)));
+  EXPECT_TRUE(error_of([&] { image_files(folder / "set", Use::train); })
+                  .ends_with("has files of two data sets, data_batch_1.bin and train-images-idx3-ubyte; name files "
+                             "instead"));
+}
+
+// Optional labels are read if the file contains them or their published file exists.
+TEST(ImageFile, ReadsOptionalLabels) {
+  const TestFolder folder;
+  folder.write("t10k-images-idx3-ubyte", idx_file({2, 4, 5}, test_pixels(0, 40)));
+  const auto open = [&](const std::string& name) { return ImageFile(folder / name, "", LabelKind::none); };
+  EXPECT_EQ(open("t10k-images-idx3-ubyte").label(1), -1);
+  folder.write("t10k-labels-idx1-ubyte", idx_file({2}, std::string{7, 2}));
+  EXPECT_EQ(open("t10k-images-idx3-ubyte").label(1), 2);
+  folder.write("ten.bin", cifar_file({3, 9, 0}));
+  EXPECT_EQ(open("ten.bin").label(1), 9);
+  folder.write("x.npy", npy_file("|u1", "(2, 4, 5)", test_pixels(0, 40)));
+  EXPECT_EQ(open("x.npy").label(1), -1);
+  EXPECT_EQ(open("x.npy").classes(), 0);
 }
 
 TEST(ImageFile, ReadsVolumesWithNumbers) {

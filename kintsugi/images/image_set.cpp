@@ -30,18 +30,24 @@ std::vector<fs::path> image_files(const fs::path& path, Use use) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> found;
   for (const Published& published : kPublished) {
+    std::vector<fs::path> files;
     const std::string_view begin = use == Use::train ? published.train : published.test;
     for (const fs::directory_entry& entry : fs::directory_iterator(path))
-      if (entry.is_regular_file() && entry.path().filename().string().starts_with(begin)) found.push_back(entry.path());
-    if (!found.empty()) break;
+      if (entry.is_regular_file() && entry.path().filename().string().starts_with(begin)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    if (!files.empty() && !found.empty())
+      throw base::UserError("images", "the folder \"{}\" has files of two data sets, {} and {}; name files instead",
+                            path.string(), found[0].filename().string(), files[0].filename().string());
+    if (!files.empty()) found = std::move(files);
   }
   if (found.empty())
     throw base::UserError(
-        "images", "the folder \"{}\" has no images to {}: {} of CIFAR-10, {} of CIFAR-100, or {} of MNIST",
-        path.string(), use == Use::train ? "train on" : "evaluate on",
+        "images",
+        "the folder \"{}\" has no published {} set: {} of CIFAR-10, {} of CIFAR-100, or {} of MNIST; name files "
+        "instead",
+        path.string(), use == Use::train ? "training" : "test",
         use == Use::train ? "data_batch_*.bin" : "test_batch.bin", use == Use::train ? "train.bin" : "test.bin",
         use == Use::train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte");
-  std::ranges::sort(found);
   return found;
 }
 
@@ -50,15 +56,18 @@ ImageSet::ImageSet(const std::vector<fs::path>& paths, const fs::path& labels, U
     for (const fs::path& file : image_files(path, use)) files_.emplace_back(file, labels, kind);
   base::require(!files_.empty(), "images", "no file");
   if (files_.size() > 1 && !labels.empty())
-    throw base::UserError("images", "\"{}\" has the labels of one file, and {} files of images are named; name one",
+    throw base::UserError("images", "\"{}\" has the labels of one file of images, but there are {}; join them",
                           labels.string(), files_.size());
   const ImageFile& first = files_[0];
   int64_t end = 0;
   for (const ImageFile& file : files_) {
     if (file.dtype() != first.dtype() || file.channels() != first.channels() || file.height() != first.height() ||
         file.width() != first.width() || file.depth() != first.depth())
-      throw base::UserError("images", "\"{}\" has images {}, \"{}\" {}; they must be alike", first.path().string(),
-                            text_of(first), file.path().string(), text_of(file));
+      throw base::UserError("images", "\"{}\" has images {}, \"{}\" {}; the images of a set have one size and dtype",
+                            first.path().string(), text_of(first), file.path().string(), text_of(file));
+    if (file.format() != first.format() && (file.labels_path().empty() || first.labels_path().empty()))
+      throw base::UserError("images", "\"{}\" is {}, \"{}\" {}; their classes differ", first.path().string(),
+                            first.format(), file.path().string(), file.format());
     ends_.push_back(end += file.size());
   }
 }
@@ -109,14 +118,14 @@ void ImageSet::require_labels(int64_t classes) const {
     for (const ImageFile& file : files_)
       if (file.classes() > classes)
         throw base::UserError("images",
-                              "\"{}\" has a pixel of the class {}; the model has classes 0 to {}, and 255 is none",
+                              "\"{}\" has a pixel of class {}; the model has classes 0 to {}, and 255 is none",
                               file.labels_path().string(), file.classes() - 1, classes - 1);
   }
-  if (label_kind() != LabelKind::classes) return;
+  if (label_kind() != LabelKind::classes && label_kind() != LabelKind::none) return;
   for (const ImageFile& file : files_)
     for (int64_t i = 0; i < file.size(); ++i)
       if (file.label(i) >= classes)
-        throw base::UserError("images", "image {} of \"{}\" has the label {}; the model has classes 0 to {}", i,
+        throw base::UserError("images", "image {} of \"{}\" has label {}; the model has classes 0 to {}", i,
                               file.path().string(), file.label(i), classes - 1);
 }
 
@@ -137,9 +146,12 @@ void ImageSet::require_all_classes(int64_t classes) const {
       if (file.label(i) < classes) seen[static_cast<size_t>(file.label(i))] = true;
   const auto empty = std::ranges::find(seen, false);
   if (empty != seen.end())
-    throw base::UserError("images",
-                          "no image of \"{}\" has the class {}, of 0 to {}; number the classes from 0 without gaps",
-                          files_[0].path().string(), empty - seen.begin(), classes - 1);
+    throw base::UserError(
+        "images",
+        "class {} of 0 to {} has no image in \"{}\"{}; number the classes from 0 without gaps, or set "
+        "model.outputs = {} to train without it",
+        empty - seen.begin(), classes - 1, files_[0].path().string(),
+        files_.size() > 1 ? fmt::format(" or the {} other files", files_.size() - 1) : "", classes);
 }
 
 }  // namespace kintsugi::images

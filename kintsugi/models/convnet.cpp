@@ -244,14 +244,16 @@ class NetBuilder {
       const tensor::Window w = {
           .kernel = size.kernel, .stride = size.stride, .low = size.padding, .high = size.padding};
       if (w.outputs(d.size) < 1)
-        throw base::UserError("model",
-                              "{}: {} of the image is {} positions there, fewer than the {} of a window; "
-                              "model.image_{} = {} is too small; the least is {}",
-                              name, d.name, d.size + 2 * size.padding, size.kernel, d.name,
-                              d.name == "height"  ? m.image_height
-                              : d.name == "width" ? m.image_width
-                                                  : m.image_depth,
-                              fewest_positions_);
+        throw base::UserError(
+            "model",
+            "{}: the window of {} exceeds its input of {} {}{}; model.image_{} = {} is too small, the "
+            "minimum is {}",
+            name, size.kernel, d.name, d.size, size.padding > 0 ? fmt::format(" with padding of {}", size.padding) : "",
+            d.name,
+            d.name == "height"  ? m.image_height
+            : d.name == "width" ? m.image_width
+                                : m.image_depth,
+            fewest_positions_);
       list.push_back({d.name, w});
     }
     Attributes attributes;

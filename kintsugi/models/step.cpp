@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/derive.h"
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/models/averages.h"
 #include "kintsugi/models/freeze.h"
@@ -44,8 +45,8 @@ void require_sizes(const config::Model& m) {
     for (const auto& [key, size] : {std::pair{"image_depth", m.image_depth}, std::pair{"image_height", m.image_height},
                                     std::pair{"image_width", m.image_width}})
       if (size % m.patch != 0)
-        throw base::UserError("model", "model.{} {} is no multiple of model.patch {}; the nearest are {} and {}", key,
-                              size, m.patch, size / m.patch * m.patch, (size / m.patch + 1) * m.patch);
+        throw base::UserError("model", "model.{} = {} is not a multiple of model.patch = {}; nearest: {}", key, size,
+                              m.patch, config::multiples_around(size, m.patch));
 }
 
 Graph empty(std::string name, const StateTable& states, const graph::OpTable& operations = ops::operations()) {

@@ -244,11 +244,12 @@ void fit_images(config::Resolved& resolved, const DataFiles& opened) {
   for (const Opened& validation : opened.validation) {
     const images::ImageSet& set = *validation.file.images;
     if (set.size_text() != train.size_text())
-      throw base::UserError("images", "validation images are {}, training images {}", set.size_text(),
-                            train.size_text());
+      throw base::UserError("images", "validation images are {}, but training images are {}: \"{}\"", set.size_text(),
+                            train.size_text(), set.files()[0].path().string());
     if (set.numbers() != train.numbers())
-      throw base::UserError("images", "validation images have {} {}, training images {}", set.numbers(),
-                            fields ? "channels of fields" : "numbers each", train.numbers());
+      throw base::UserError("images", "validation images have {} {}, but training images have {}: \"{}\"", set.numbers(),
+                            fields ? "channels of fields" : "numbers each", train.numbers(),
+                            set.files()[0].labels_path().string());
   }
 }
 
@@ -264,6 +265,10 @@ void open_image_files(const config::Settings& s, DataFiles& files) {
     paths.emplace_back(source.path);
   }
   files.train.push_back(open_images(paths, s.data.train_labels, kind, DataRole::train, files.identity));
+  if (s.data.validation.size() > 1 && !s.data.validation_labels.empty())
+    throw base::UserError("config",
+                          "data.validation_labels has the labels of one file, but data.validation names {}; name one",
+                          s.data.validation.size());
   for (const config::ValidationFile& file : s.data.validation)
     files.validation.push_back(
         open_images({file.path}, s.data.validation_labels, kind, DataRole::validation, files.identity));

@@ -1,6 +1,7 @@
 // U-Net (Ronneberger et al. 2015; Cicek et al. 2016 in 3-D): a class or numbers per pixel. Convolutions are padded and
 // have batch norms; model.embed is the number of filters of the first level, which doubles with each level.
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/derive.h"
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/image_family.h"
 
@@ -20,9 +21,9 @@ Trunk unet(Builder& b) {
        {std::pair{"height", m.image_height}, std::pair{"width", m.image_width}, std::pair{"depth", m.image_depth}}) {
     constexpr int64_t kParts = 1 << kLevels;
     if (size % kParts != 0)
-      throw base::UserError(
-          "model", "model.image_{} {} is no multiple of {}, as a unet with {} levels needs; the nearest are {} and {}",
-          key, size, kParts, kLevels, size / kParts * kParts, (size / kParts + 1) * kParts);
+      throw base::UserError("model",
+                            "model.image_{} = {} is not a multiple of {}, which a unet of {} levels needs; nearest: {}",
+                            key, size, kParts, kLevels, config::multiples_around(size, kParts));
   }
   std::vector<NetLayer> layers;
   for (int level = 0; level <= kLevels; ++level) {
