@@ -25,7 +25,7 @@ images::LabelKind kind_of(const std::filesystem::path& labels) {
   const auto file = std::make_shared<const images::ByteFile>(labels);
   if (!images::is_npy(*file) && !images::is_idx(*file)) return images::LabelKind::classes;
   const images::ArrayFile array = images::open_array(file);
-  if (array.type == "<f4") return images::LabelKind::numbers;
+  if (array.type == "<f4") return array.shape.size() > 2 ? images::LabelKind::fields : images::LabelKind::numbers;
   return array.shape.size() > 2 ? images::LabelKind::pixels : images::LabelKind::classes;
 }
 
@@ -33,6 +33,8 @@ void show_labels(const images::ImageFile& file) {
   if (!file.labels_path().empty()) print_entry("labels", file.labels_path().string());
   if (file.label_kind() == images::LabelKind::numbers)
     return print_entry("numbers", fmt::format("{} per image", base::group_digits(file.numbers())));
+  if (file.label_kind() == images::LabelKind::fields)
+    return print_entry("fields", fmt::format("{} channel{}", file.numbers(), file.numbers() == 1 ? "" : "s"));
   if (file.label_kind() == images::LabelKind::pixels)
     return print_entry("classes", fmt::format("{}, of pixels", file.classes()));
   if (file.classes() == 0) return;

@@ -91,8 +91,7 @@ ImageFile::ImageFile(const std::filesystem::path& path, const std::filesystem::p
                                  base::group_digits(bytes_->size())));
   }
   if (kind != LabelKind::classes && kind != LabelKind::none)
-    fail(path, fmt::format("has CIFAR records, with one class per image; {} need npy or idx files",
-                           kind == LabelKind::numbers ? "images with numbers" : "images with a class per pixel"));
+    fail(path, "has CIFAR records, with one class per image; the model's objective needs an npy or idx file");
   if (!labels.empty())
     fail(path, fmt::format("contains its labels; leave out the labels file \"{}\"", labels.string()));
   open_cifar();
