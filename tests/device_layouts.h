@@ -69,6 +69,7 @@ inline void set_image(config::Model& m) {
   if (m.family == "unet") m.image_height = 48, m.image_width = 16, m.embed = 2;
   if (m.family == "cosmoflow") m.image_depth = 32, m.image_dtype = "fp32";
   if (m.family == "vit") m.image_height = 12, m.image_width = 8, m.patch = 4, m.drop_path = 0.2;
+  if (m.objective == "fields") m.class_token = false;
 }
 
 inline config::Settings settings_of(const DeviceLayout& l) {

@@ -10,7 +10,8 @@
 namespace kintsugi::tests::image_layouts_test {
 namespace {
 
-// "unet", "unet-deep" (a volume), "cosmoflow", "vit", "vit-mean" (no class token), "vit-mixup".
+// "unet", "unet-deep" (a volume), "cosmoflow", "vit", "vit-mean" (no class token), "vit-mixup"; with "-mse" or
+// "-relative" fields.
 config::Settings image_model(const std::string& name, const std::string& dtype) {
   const std::string family = name.substr(0, name.find('-'));
   config::Settings s = small_model(family, dtype);
@@ -23,9 +24,10 @@ config::Settings image_model(const std::string& name, const std::string& dtype) 
   if (family == "unet") {
     m.layers = 9;
     m.embed = 2;
-    m.image_height = name.ends_with("-deep") ? 16 : 48;
+    const bool deep = name.starts_with("unet-deep");
+    m.image_height = deep ? 16 : 48;
     m.image_width = 16;
-    m.image_depth = name.ends_with("-deep") ? 16 : 0;
+    m.image_depth = deep ? 16 : 0;
   } else if (family == "cosmoflow") {
     m.layers = 7;
     m.image_dtype = "fp32";
@@ -43,6 +45,12 @@ config::Settings image_model(const std::string& name, const std::string& dtype) 
     s.train.mixup = name.ends_with("-mixup") ? 0.2 : 0.0;
     m.drop_path = 0.2;
     m.dropout = 0.1;
+    if (name.starts_with("vit-deep")) m.image_depth = 8, m.image_height = 8;
+  }
+  if (const bool relative = name.ends_with("-relative"); relative || name.ends_with("-mse")) {
+    m.objective = "fields";
+    m.class_token = false;
+    s.train.loss = relative ? "relative_l2" : "mse";
   }
   return s;
 }
@@ -74,7 +82,15 @@ INSTANTIATE_TEST_SUITE_P(
         ModelLayout{"cosmoflow", "space=2 space_dims=depth"}, ModelLayout{"cosmoflow", "space=2 tensor=2"},
         ModelLayout{"cosmoflow", "data=2 zero=2"}, ModelLayout{"vit", "data=2 zero=1"}, ModelLayout{"vit", "tensor=2"},
         ModelLayout{"vit", "pipe=2 data=2"}, ModelLayout{"vit-mean", "tensor=2 data=2 zero=3"},
-        ModelLayout{"vit-mixup", "data=2 tensor=2"}, ModelLayout{"vit-mixup", "pipe=2"}),
+        ModelLayout{"vit-mixup", "data=2 tensor=2"}, ModelLayout{"vit-mixup", "pipe=2"}, ModelLayout{"vit", "space=2"},
+        ModelLayout{"vit", "context=2"}, ModelLayout{"vit-mean", "space=2 data=2"},
+        ModelLayout{"vit-relative", "space=2"}, ModelLayout{"vit-relative", "space=2 data=2 zero=3"},
+        ModelLayout{"vit-relative", "context=2 recompute=full"}, ModelLayout{"vit-relative", "pipe=2 data=2 zero=1"},
+        ModelLayout{"vit-mse", "tensor=2 sequence_parallel data=2 zero=2"},
+        ModelLayout{"vit-mse", "space=2 space_dims=width"}, ModelLayout{"vit-deep-relative", "space=2 tensor=2"},
+        ModelLayout{"unet-relative", "space=2"}, ModelLayout{"unet-relative", "space=4 tiles"},
+        ModelLayout{"unet-relative", "pipe=2 recompute=full"}, ModelLayout{"unet-mse", "space=3"},
+        ModelLayout{"unet-mse", "space=2 data=2 zero=3"}, ModelLayout{"unet-deep-relative", "tensor=2"}),
     [](const auto& info) { return test_name(info.param); });
 
 // A stage of a U-Net sends several values to a later one, and as many gradients come back.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/images/image_set.h"
 #include "kintsugi/images/test_images.h"
@@ -259,6 +261,73 @@ TEST(ImageFile, ReadsClassesOfPixels) {
               const ImageFile bad(folder / "x.npy", folder / "other.npy", LabelKind::pixels);
             }).find("other.npy\" holds [2 3 2] of |u1; the classes of pixels of"),
             std::string::npos);
+}
+
+std::string floats(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+TEST(ImageFile, ReadsFieldsOfPixels) {
+  const TestFolder folder;
+  folder.write("x.npy", npy_file("|u1", "(2, 2, 3)", test_pixels(0, 12)));
+  std::vector<float> values(24);  // [image channel height width]
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 3.5f;
+  folder.write("first.npy", npy_file("<f4", "(2, 2, 2, 3)", floats(values)));
+  std::vector<float> last(24), one(values.begin(), values.begin() + 12);
+  for (size_t n = 0; n < 2; ++n)
+    for (size_t c = 0; c < 2; ++c)
+      for (size_t p = 0; p < 6; ++p) last[n * 12 + p * 2 + c] = values[n * 12 + c * 6 + p];
+  folder.write("last.npy", npy_file("<f4", "(2, 2, 3, 2)", floats(last)));
+  folder.write("one.npy", npy_file("<f4", "(2, 2, 3)", floats(one)));
+  for (const char* name : {"first.npy", "last.npy"}) {
+    const ImageFile file(folder / "x.npy", folder / name, LabelKind::fields);
+    EXPECT_EQ(file.numbers(), 2);
+    EXPECT_EQ(file.image_of_zeros(), -1);
+    std::vector<float> read(12);
+    file.read_fields(1, read);
+    EXPECT_EQ(read, std::vector<float>(last.begin() + 12, last.end())) << name;
+  }
+  const ImageFile single(folder / "x.npy", folder / "one.npy", LabelKind::fields);
+  std::vector<float> read(6);
+  single.read_fields(1, read);
+  EXPECT_EQ(single.numbers(), 1);
+  EXPECT_EQ(read, std::vector<float>(one.begin() + 6, one.end()));
+}
+
+TEST(ImageFile, FieldsThatDoNotFitAreSaid) {
+  const TestFolder folder;
+  folder.write("x.npy", npy_file("|u1", "(2, 2, 3)", test_pixels(0, 12)));
+  const auto error = [&](std::string_view type, std::string_view shape, const std::string& elements) {
+    folder.write("y.npy", npy_file(type, shape, elements));
+    std::string text = error_of([&] { const ImageFile bad(folder / "x.npy", folder / "y.npy", LabelKind::fields); });
+    const std::string at = (folder / "").string();
+    for (size_t i; (i = text.find(at)) != text.npos;) text.erase(i, at.size());
+    return text;
+  };
+  const std::string fields = "; the fields of \"x.npy\" are fp32 (<f4), [2 channel 2 3], or with channels last";
+  EXPECT_EQ(error("<f4", "(2, 6)", floats(std::vector<float>(12, 1))),
+            "[images] \"y.npy\" holds [2 6] of <f4" + fields);
+  EXPECT_EQ(error("<f4", "(2, 5, 3, 2)", floats(std::vector<float>(60, 1))),
+            "[images] \"y.npy\" holds [2 5 3 2] of <f4" + fields);
+  EXPECT_EQ(error("<f4", "(3, 1, 2, 3)", floats(std::vector<float>(18, 1))),
+            "[images] \"y.npy\" holds [3 1 2 3] of <f4" + fields);
+  EXPECT_EQ(error("|u1", "(2, 2, 3)", std::string(12, '\1')), "[images] \"y.npy\" holds [2 2 3] of |u1" + fields);
+  std::vector<float> values(12, 1);
+  values[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(error("<f4", "(2, 2, 3)", floats(values)),
+            "[images] \"y.npy\" has NaN or infinity in the fields of image 1");
+  folder.write("y.txt", "1\n2\n");
+  EXPECT_NE(error_of([&] {
+              const ImageFile bad(folder / "x.npy", folder / "y.txt", LabelKind::fields);
+            }).find("is no npy file; fields are"),
+            std::string::npos);
+  const ImageFile zeros = [&] {
+    std::vector<float> some(12, 1);
+    std::fill_n(some.begin() + 6, 6, 0.0f);
+    folder.write("y.npy", npy_file("<f4", "(2, 2, 3)", floats(some)));
+    return ImageFile(folder / "x.npy", folder / "y.npy", LabelKind::fields);
+  }();
+  EXPECT_EQ(zeros.image_of_zeros(), 1);
 }
 
 }  // namespace kintsugi::images::image_file_test

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "kintsugi/data/test_folder.h"
@@ -165,6 +166,48 @@ TEST(ImageSamples, OfAnEvaluationEnd) {
   EXPECT_EQ(batch.get<int32_t>("classes")[2], kIgnored);
   EXPECT_EQ(data::error_of([&] { const ImageSamples bad(set_of(folder, 2), {.order = {}, .crop_padding = 32}); }),
             "[images] data.crop_padding 32 is too large for images of 32 x 32; it must be smaller");
+}
+
+// The fields of an image are cropped, flipped and mixed with it: here they are the image. Pixels from outside have
+// none.
+TEST(ImageSamples, FieldsFollowTheirImages) {
+  const TestFolder folder;
+  std::vector<float> values(6 * 2 * 5 * 4);  // [image channel height width]
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  folder.write("x.npy",
+               images::npy_file("<f4", "(6, 2, 5, 4)",
+                                {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+  const auto set =
+      std::make_shared<const images::ImageSet>(std::vector<std::filesystem::path>{folder / "x.npy"}, folder / "x.npy",
+                                               images::Use::train, images::LabelKind::fields);
+  for (const double mixup : {0.0, 0.4}) {
+    const ImageSamples samples(
+        set, {.order = {.shuffled = true, .seed = 3}, .crop_padding = 2, .flip = true, .mixup = mixup, .seed = 3});
+    constexpr int64_t kRows = 13;
+    BatchMemory batch(kRows, samples.parts());
+    samples.fill(0, batch.view());
+    const std::span<float> image = batch.get<float>("images"), fields = batch.get<float>("targets");
+    size_t missing = 0;
+    for (size_t n = 0; n < kRows; ++n)
+      for (size_t c = 0; c < 2; ++c)
+        for (size_t p = 0; p < 20; ++p) {
+          const float field = fields[n * 40 + p * 2 + c];
+          missing += std::isnan(field);
+          if (!std::isnan(field)) {
+            EXPECT_EQ(field, image[n * 40 + c * 20 + p]) << n << " " << c << " " << p;
+          } else if (mixup == 0.0) {
+            EXPECT_EQ(image[n * 40 + c * 20 + p], 0.0f) << n << " " << c << " " << p;
+          }
+        }
+    EXPECT_GT(missing, 40u);
+    EXPECT_LT(missing, fields.size() * 3 / 4);
+  }
+  const ImageSamples whole(set, {.order = {}});
+  BatchMemory batch(7, whole.parts());
+  whole.fill(0, batch.view());
+  const std::span<float> fields = batch.get<float>("targets");
+  EXPECT_EQ(fields[41], values[40 + 20]);
+  EXPECT_TRUE(std::isnan(fields[6 * 40]));
 }
 
 }  // namespace kintsugi::samples::image_samples_test

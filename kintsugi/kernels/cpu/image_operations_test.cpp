@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/cpu_kernels.h"
 #include "kintsugi/kernels/reference/reference_kernels.h"
@@ -130,6 +132,27 @@ TEST(CpuClassLoss, OfSmoothedPixels) {
     compare({.kind = "class_loss_grad", .attributes = attributes}, {&logits, &labels, &weights, &dloss},
             {Tensor(shape, dtype)});
   }
+}
+
+TEST(CpuFieldErrors, BySampleAndByTarget) {
+  const Shape shape = {{"batch", 3}, {"height", 4}, {"width", 5}, {"target", 2}}, samples = {{"batch", 3}},
+              of_target = {{"target", 2}};
+  Tensor targets = random_tensor(shape, DType::f32, 2), derrors = random_tensor(samples, DType::f64, 3),
+         dloss(Shape{}, DType::f64, {0.7});
+  targets.set(7, std::numeric_limits<double>::quiet_NaN());
+  const std::vector<NamedIndex> padded = {{"batch", DimIndex({{4, 2}, {-1, 1}}, 6)},
+                                          {"height", DimIndex({{0, 3}, {-1, 1}}, 3)}};
+  for (DType dtype : kFastTypes)
+    for (const auto& indices : {std::vector<NamedIndex>{}, padded}) {
+      Tensor y = random_tensor(shape, dtype, 1);
+      for (const Shape& sums : {samples, of_target})
+        compare({.kind = "field_errors", .indices = indices}, {&y, &targets},
+                {Tensor(sums, DType::f64), Tensor(sums, DType::f64)});
+      compare({.kind = "field_errors_grad", .indices = indices}, {&y, &targets, &derrors}, {Tensor(shape, dtype)});
+      compare({.kind = "squared_error", .indices = indices}, {&y, &targets},
+              {Tensor(Shape{}, DType::f64), Tensor(Shape{}, DType::f64)});
+      compare({.kind = "squared_error_grad", .indices = indices}, {&y, &targets, &dloss}, {Tensor(shape, dtype)});
+    }
 }
 
 }  // namespace kintsugi::kernels::image_operations_test

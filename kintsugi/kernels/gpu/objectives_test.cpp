@@ -90,5 +90,44 @@ TEST(OnDevice, PolicyLoss) {
         }
 }
 
+// Few and many elements a group; volumes; one sample without a norm.
+TEST(OnDevice, FieldErrors) {
+  for (const DType dtype : kDeviceTypes)
+    for (const auto& [height, width] : {std::pair<int64_t, int64_t>{2, 3}, {90, 100}})
+      for (const bool padding : {false, true}) {
+        const Shape shape({{"batch", 3}, {"depth", 2}, {"height", height}, {"width", width}, {"target", 3}});
+        Tensor y = random_tensor(shape, dtype, 1), targets = random_tensor(shape, DType::f32, 2),
+               derrors = random_tensor({{"batch", 3}}, DType::f64, 3);
+        for (int64_t i = 1; i < targets.elements(); i += 5) targets.set(i, std::numeric_limits<double>::quiet_NaN());
+        Trial trial = {.kind = "field_errors"};
+        if (padding)
+          trial.indices = {{"batch", DimIndex({{4, 2}, {-1, 1}}, 6)},
+                           {"height", DimIndex({{0, height - 1}, {-1, 1}}, height - 1)}};
+        for (const char* group : {"batch", "target"}) {
+          const Tensor sums = filled({{group, 3}}, DType::f64, 0);
+          trial.kind = "field_errors";
+          compare_on_device(trial, {&y, &targets}, {sums, sums}, kInDoubles);
+        }
+        trial.kind = "field_errors_grad";
+        compare_on_device(trial, {&y, &targets, &derrors}, {Tensor(shape, dtype)});
+      }
+}
+
+TEST(OnDevice, RelativeError) {
+  for (const int64_t samples : {1, 5, 3000}) {
+    const Shape shape({{"batch", samples}});
+    Tensor errors = random_tensor(shape, DType::f64, 1, 0.5, 9), norms = random_tensor(shape, DType::f64, 2, 0.5, 9),
+           dloss = filled({}, DType::f64, 2.5);
+    if (samples > 4) errors.set(1, 0), norms.set(2, 0);
+    const Tensor number = filled({}, DType::f64, 10);
+    for (const uint32_t accumulate : {0u, 3u}) {
+      compare_on_device({.kind = "relative_error", .accumulate = accumulate}, {&errors, &norms}, {number, number},
+                        kInDoubles);
+      compare_on_device({.kind = "relative_error_grad"}, {&errors, &norms, &dloss}, {Tensor(shape, DType::f64)},
+                        kInDoubles);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test
