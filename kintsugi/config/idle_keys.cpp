@@ -166,6 +166,7 @@ void warn_of_idle_model_keys(Resolved& given) {
   warn("model.batch_norm_samples", batch_norm(m) == BatchNorm::replica, "model.batch_norm");
   const bool blocks = family.reads_tokens || family.has_blocks;
   warn("model.drop_path", !blocks || residual(m) == Residual::sequential, "model.residual");
+  warn("model.bias_norm", !blocks || norm(m) == Norm::layer, "model.norm");
   // Patches have learned positions in any case.
   warn("model.positions", family.reads_tokens || positions(m) == Positions::rotary, "model.family");
 }
@@ -210,6 +211,8 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "data.flip", images, "model.family");
   warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
   warn_if_idle(given, "train.cooldown_steps", s.train.decay == "wsd", "train.decay");
+  warn_if_idle(given, "train.decay_every", s.train.decay == "step", "train.decay");
+  warn_if_idle(given, "train.decay_factor", s.train.decay == "step", "train.decay");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
   warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
