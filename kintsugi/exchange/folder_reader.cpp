@@ -213,20 +213,22 @@ void FolderReader::require_architecture() {
     model.image_width = config_.model.image_width;
     model.image_depth = config_.model.image_depth;
     model.outputs = config_.model.outputs;
-    model.stem = config_.model.stem;
     model.layers = other.config.layers;
     const models::HuggingFace& names = names_of(other.config.name);
-    std::vector<MappedTensor> tensors;
-    try {
-      tensors = weight_map(other, model, names);
-    } catch (const base::UserError&) {  // no such size of this family
-      continue;
+    for (const std::string_view stem : config::kStems) {
+      model.stem = stem;
+      std::vector<MappedTensor> tensors;
+      try {
+        tensors = weight_map(other, model, names);
+      } catch (const base::UserError&) {  // no such size of this family
+        break;
+      }
+      if (fit(tensors, names) == Fit::none) continue;
+      throw base::UserError(
+          "model", "{}: config.json describes {}, and the tensors are those of {}{}", folder, config_.model.family,
+          other.config.name,
+          config_.named_by.empty() ? "" : fmt::format(": its \"{}\" is \"{}\"", config_.named_by, other.config.name));
     }
-    if (fit(tensors, names) == Fit::none) continue;
-    throw base::UserError(
-        "model", "{}: config.json describes {}, and the tensors are those of {}{}", folder, config_.model.family,
-        other.config.name,
-        config_.named_by.empty() ? "" : fmt::format(": its \"{}\" is \"{}\"", config_.named_by, other.config.name));
   }
   for (const MappedTensor& tensor : tensors_)
     if ((tensor.name.ends_with("running_mean") || tensor.name.ends_with("running_var")) &&
