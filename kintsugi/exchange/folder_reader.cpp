@@ -252,6 +252,7 @@ void FolderReader::refuse_outputs() const {
                           base::in_quotes(folder_.string()), base::in_quotes(name), stored, wanted,
                           ours.substr(0, ours.rfind('.')));
   }
+  throw base::InternalError("exchange", "{}: no head has another number of outputs", folder_.string());
 }
 
 void FolderReader::require_head() const {
