@@ -3,8 +3,8 @@
 
 torch_twins.py KINTSUGI [NAME ...] [--dtype fp32|fp64] [--steps N] [--rate R] [--size N] [--random N] [--seed N]: for
 each network, or N times for one of them with random size, batch and number of classes, random weights and running
-statistics are written as safetensors, read by `kintsugi classify` (logits) and by one step of `kintsugi train` with
-SGD and a learning rate of 1, whose change of the weights is the gradient. With --steps N, N more steps of both with
+statistics are written as safetensors, read by `kintsugi classify` (logits; `predict` for fields) and by one step of
+`kintsugi train` with SGD and a learning rate of 1, whose change of the weights is the gradient. With --steps N, N more steps of both with
 SGD, momentum and the learning rate R (0.01). Prints the largest difference of logits relative to the largest logit,
 of gradients relative to the norm of all, and of running statistics relative to the largest of their tensor, after one
 step and after N. Limits: 1e-5, 1e-4 and 1e-6 in fp32, or twice the difference of PyTorch in fp32 from PyTorch in
@@ -56,6 +56,70 @@ class Hugging(nn.Module):
         return self.model(pixel_values=x).logits
 
 
+class FieldViT(nn.Module):
+    """Fields from the tokens of patches, with the names of `kintsugi export`; `relative`: the relative L2 loss."""
+
+    def __init__(self, outputs, size, shape, relative):
+        super().__init__()
+        self.shape, self.size, self.outputs, self.relative = shape, size, outputs, relative
+        embed, ffn, patch = shape["embed"], shape["ffn"], shape["patch"]
+        tokens = (size[0] // patch) * (size[1] // patch)
+        sizes = {"vit.embeddings.position_embeddings": (1, tokens, embed), "decoder.bias": (outputs,),
+                 "vit.embeddings.patch_embeddings.projection.weight": (embed, 3, patch, patch),
+                 "vit.embeddings.patch_embeddings.projection.bias": (embed,),
+                 "decoder.weight": (embed, outputs, patch, patch),
+                 "vit.layernorm.weight": (embed,), "vit.layernorm.bias": (embed,)}
+        for i in range(shape["layers"]):
+            for name, (rows, columns) in {
+                    "attention.attention.query": (embed, embed), "attention.attention.key": (embed, embed),
+                    "attention.attention.value": (embed, embed), "attention.output.dense": (embed, embed),
+                    "intermediate.dense": (ffn, embed), "output.dense": (embed, ffn)}.items():
+                sizes[f"vit.encoder.layer.{i}.{name}.weight"] = (rows, columns)
+                sizes[f"vit.encoder.layer.{i}.{name}.bias"] = (rows,)
+            for name in ("layernorm_before", "layernorm_after"):
+                sizes[f"vit.encoder.layer.{i}.{name}.weight"] = sizes[f"vit.encoder.layer.{i}.{name}.bias"] = (embed,)
+        for name, shape_of in sizes.items():
+            norm = "norm" in name and name.endswith("weight")
+            start = 0.2 * torch.randn(shape_of) + (1 if norm else 0)
+            self.register_parameter(name.replace(".", "/"), nn.Parameter(start))
+
+    def weights(self):
+        return {name.replace("/", "."): p.detach().clone() for name, p in self.named_parameters()}
+
+    def forward(self, x):
+        def of(name):
+            return getattr(self, name.replace(".", "/"))
+
+        def linear(h, name):
+            return nn.functional.linear(h, of(name + ".weight"), of(name + ".bias"))
+
+        def norm(h, name):
+            return nn.functional.layer_norm(h, h.shape[-1:], of(name + ".weight"), of(name + ".bias"), 1e-12)
+
+        projection, patch = "vit.embeddings.patch_embeddings.projection", self.shape["patch"]
+        h = nn.functional.conv2d(x, of(projection + ".weight"), of(projection + ".bias"), stride=patch)
+        grid = h.shape[2:]
+        h = h.flatten(2).transpose(1, 2) + of("vit.embeddings.position_embeddings")
+        for i in range(self.shape["layers"]):
+            at = f"vit.encoder.layer.{i}."
+            q, k, v = (linear(norm(h, at + "layernorm_before"), f"{at}attention.attention.{name}")
+                       .unflatten(-1, (self.shape["heads"], -1)).transpose(1, 2) for name in ("query", "key", "value"))
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            h = h + linear(mixed, at + "attention.output.dense")
+            inner = nn.functional.gelu(linear(norm(h, at + "layernorm_after"), at + "intermediate.dense"))
+            h = h + linear(inner, at + "output.dense")
+        h = norm(h, "vit.layernorm")
+        # Of each token the numbers of its patch: a linear layer and a rearrangement, as in NERSC's example.
+        numbers = torch.einsum("bse,eopq->bsopq", h, of("decoder.weight"))
+        numbers = numbers.unflatten(1, grid).permute(0, 3, 1, 4, 2, 5)
+        return numbers.flatten(4).flatten(2, 3) + of("decoder.bias")[:, None, None]
+
+    def loss(self, y, t):
+        if not self.relative:
+            return nn.functional.mse_loss(y, t)
+        return ((y - t).flatten(1).norm(dim=1) / t.flatten(1).norm(dim=1)).mean()
+
+
 def small_stem(model):
     """The stem of images of up to 64 pixels."""
     model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
@@ -75,11 +139,16 @@ NETWORKS = {
     "convnext_tiny": (lambda c, _: M.convnext_tiny(num_classes=c, stochastic_depth_prob=0.0, layer_scale=0.5), 64,
                       range(32, 65, 32)),
     "vit": (lambda c, size: Hugging(c, size, dict(layers=3, embed=48, heads=4, ffn=96, patch=8)), 32, range(16, 49, 8)),
+    **{f"vit_{loss}": (lambda c, size, loss=loss: FieldViT(
+        c, (size, size + 8), dict(layers=3, embed=48, heads=4, ffn=96, patch=8), loss == "relative_l2"), 32,
+        range(16, 49, 8)) for loss in ("mse", "relative_l2")},
     "vit_s": (lambda c, size: Hugging(c, size, dict(layers=12, embed=384, heads=6, ffn=1536, patch=16)), 224, [224]),
 }
 
 
 def weights_of(model):
+    if isinstance(model, FieldViT):
+        return model.weights()
     state = model.model.state_dict() if isinstance(model, Hugging) else model.state_dict()
     return {name: x.clone().contiguous() for name, x in state.items()}
 
@@ -101,6 +170,7 @@ class Runs:
 
     def __init__(self, kintsugi, here, config, shape, dtype):
         self.kintsugi, self.here, self.config, self.shape, self.dtype = kintsugi, here, config, shape, dtype
+        self.loss = config.name.removeprefix("vit_") if config.name in ("vit_mse", "vit_relative_l2") else None
 
     def run(self, *arguments):
         done = subprocess.run([self.kintsugi, *map(str, arguments)], cwd=self.here, text=True, capture_output=True)
@@ -110,9 +180,12 @@ class Runs:
     def trained(self, folder, steps, rate, momentum):
         """The tensors after so many steps from the folder "weights"."""
         (self.here / "run.toml").write_text(
-            f'[model]\nfamily = "{self.config.name.removesuffix("_s")}"\noutputs = {self.config.classes}\n'
+            f'[model]\nfamily = "{"vit" if self.shape else self.config.name}"\noutputs = {self.config.classes}\n'
             + "".join(f"{k} = {v}\n" for k, v in self.shape.items())
-            + f'[data]\ntrain = "x.npy"\ntrain_labels = "y.csv"\n[train]\nfolder = "{folder}"\nsteps = {steps}\n'
+            + ('objective = "fields"\n' if self.loss else "")
+            + f'[data]\ntrain = "x.npy"\ntrain_labels = "{"y.npy" if self.loss else "y.csv"}"\n[train]\n'
+            + (f'loss = "{self.loss}"\n' if self.loss else "")
+            + f'folder = "{folder}"\nsteps = {steps}\n'
             f'dtype = "{self.dtype}"\nglobal_batch = {self.config.batch}\n'
             f'micro_batch = {self.config.batch}\noptimizer = "sgd"\n'
             f'learning_rate = {rate}\ndecay = "constant"\nwarmup_steps = 0\nmomentum = {momentum}\n'
@@ -129,6 +202,10 @@ def inner_of(model):
     return model.model if isinstance(model, Hugging) else model
 
 
+def loss_of(model, x, y):
+    return model.loss(model(x), y) if isinstance(model, FieldViT) else nn.functional.cross_entropy(model(x), y)
+
+
 def running_of(named):
     return {k: v.double().clone() for k, v in named if k.endswith(("running_mean", "running_var"))}
 
@@ -142,7 +219,7 @@ def torch_results(model, x, y, options, here):
         logits = model(x).double().numpy()
     model.train()
     start = {k: v.clone() for k, v in model.state_dict().items()}
-    nn.functional.cross_entropy(model(x), y).backward()
+    loss_of(model, x, y).backward()
     if isinstance(model, Hugging):  # names on disk are not those in memory
         kept = [p.data for p in inner.parameters()]
         for p in inner.parameters():
@@ -152,13 +229,13 @@ def torch_results(model, x, y, options, here):
         for p, data in zip(inner.parameters(), kept):
             p.data = data
     else:
-        gradients = {k: p.grad.clone() for k, p in inner.named_parameters()}
+        gradients = {k.replace("/", "."): p.grad.clone() for k, p in inner.named_parameters()}
     running = running_of(model.named_buffers())
     model.load_state_dict(start)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.rate, momentum=0.9)
     for _ in range(options.steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x), y).backward()
+        loss_of(model, x, y).backward()
         optimizer.step()
     later = running_of(model.named_buffers()) if options.steps else {}
     model.load_state_dict(start)
@@ -185,23 +262,37 @@ def one(config, kintsugi, here, options):
         if key.endswith("running_var"):
             x.uniform_(0.5, 1.5)
     rng = np.random.default_rng(seed)
-    pixels = rng.integers(0, 256, (batch, 3, size, size), dtype=np.uint8)
+    fields = isinstance(model, FieldViT)
+    pixels = rng.integers(0, 256, (batch, 3, *(model.size if fields else (size, size))), dtype=np.uint8)
     labels = rng.permutation(np.arange(batch) % classes).astype(np.int64)
+    if fields:
+        labels = rng.normal(size=(batch, classes, *model.size)).astype(np.float32)
     x, y = torch.from_numpy(pixels).to(dtype) / 127.5 - 1, torch.from_numpy(labels)
     np.save(here / "x.npy", pixels)
-    (here / "y.csv").write_text("".join(f"{c}\n" for c in labels))
+    if fields:
+        y = y.to(dtype)
+        np.save(here / "y.npy", labels)
+    else:
+        (here / "y.csv").write_text("".join(f"{c}\n" for c in labels))
     weights = here / "weights"
     weights.mkdir()
-    shape = model.shape if isinstance(model, Hugging) else {}
+    shape = model.shape if fields or isinstance(model, Hugging) else {}
     if isinstance(model, Hugging):
         model.model.save_pretrained(weights)
     else:
         save_file(weights_of(model), weights / "model.safetensors")
-        (weights / "config.json").write_text(json.dumps(
-            {"model_type": name, "num_channels": 3, "image_height": size, "image_width": size, "num_labels": classes}))
+        text = {"model_type": name, "num_channels": 3, "image_height": size, "image_width": size, "num_labels": classes}
+        if fields:
+            text |= {"model_type": "vit", "architectures": ["ViTForFields"], "image_width": model.size[1],
+                     "hidden_size": shape["embed"], "intermediate_size": shape["ffn"], "patch_size": shape["patch"],
+                     "num_hidden_layers": shape["layers"], "num_attention_heads": shape["heads"]}
+        (weights / "config.json").write_text(json.dumps(text))
     before = load_file(weights / "model.safetensors")
     runs = Runs(kintsugi, here, config, shape, options.dtype)
-    runs.run("classify", weights, "x.npy", "--output", "logits.npy", "--show", 0, "--dtype", options.dtype)
+    if fields:
+        runs.run("predict", weights, "x.npy", "--output", "logits.npy", "--dtype", options.dtype)
+    else:
+        runs.run("classify", weights, "x.npy", "--output", "logits.npy", "--show", 0, "--dtype", options.dtype)
     after = runs.trained("one", 1, 1.0, 0.0)
     later = runs.trained("more", options.steps, options.rate, 0.9) if options.steps else {}
     found = Results(np.load(here / "logits.npy").astype(np.float64),
@@ -210,7 +301,7 @@ def one(config, kintsugi, here, options):
     wanted = torch_results(model, x, y, options, here)
     own = [0.0] * 4
     if options.dtype == "fp32":
-        own = differences(wanted, torch_results(model.double(), x.double(), y, options, here))
+        own = differences(wanted, torch_results(model.double(), x.double(), y.double() if fields else y, options, here))
     return differences(found, wanted), own
 
 

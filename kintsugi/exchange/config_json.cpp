@@ -259,8 +259,32 @@ void read_objective(const Json& root, const models::HuggingFace& family, ModelTe
   model.set("objective", config::to_toml(config::kObjectives[static_cast<size_t>(objective)]));
 }
 
-void write_objective(const config::Model& m, base::JsonWriter& out) {
+// Sizes of images that need not be square, and the number of their fields.
+constexpr std::pair<std::string_view, std::string_view> kFieldSizes[] = {
+    {"image_height", "image_height"}, {"image_width", "image_width"}, {"num_labels", "outputs"}};
+
+bool has_fields(const models::HuggingFace& family) {
+  return std::ranges::any_of(family.architectures,
+                             [](const auto& a) { return a.objective == config::Objective::fields; });
+}
+
+void read_field_sizes(ConfigReader& config, const models::HuggingFace& family, ModelText& model) {
+  const auto list = config.root().find("architectures");
+  if (!has_fields(family) || !list || list->is_null() || list->list().size() == 0) return;
+  const auto found =
+      std::ranges::find(family.architectures, (*list->list().begin()).text(), &models::HuggingFace::Architecture::name);
+  if (found == family.architectures.end() || found->objective != config::Objective::fields) return;
+  for (const auto& [theirs, ours] : kFieldSizes)
+    if (const auto given = config.take(theirs)) model.set(ours, given->whole(1, 1'000'000));
+}
+
+void write_objective(const config::Model& m, const models::HuggingFace& family, base::JsonWriter& out) {
   const config::Objective objective = config::objective(m);
+  if (objective == config::Objective::fields && has_fields(family)) {
+    out.key("image_height").value(m.image_height);
+    out.key("image_width").value(m.image_width);
+    out.key("num_labels").value(m.outputs);
+  }
   if (objective != config::Objective::classes && objective != config::Objective::numbers) return;
   const auto name = [](int64_t i) { return fmt::format("LABEL_{}", i); };
   out.key("id2label").object([&] {
@@ -348,8 +372,12 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   const Family& family = other ? models::family(other->family) : family_of(root);
   model.set("family", fmt::format("\"{}\"", family.config.name));
   const models::HuggingFace& rows = family.hugging_face;
+  if (!other) read_field_sizes(config, rows, model);
   for (const ConfigRow& row : rows.config)
-    if (row.ours.empty() || !other || !model.has(row.ours)) read_row(config, row, model);
+    if (row.ours.empty() || !model.has(row.ours))
+      read_row(config, row, model);
+    else if (!other)
+      config.ignore(row.theirs);
   if (!other) read_objective(root, rows, model);
   const DType dtype = read_dtype(config);
   const config::Given known = config::read_text(model.text(), name, models::catalog());
@@ -410,7 +438,7 @@ std::string write_config(const config::Model& model, DType dtype, const TextIds&
         write_row(s, row, out);
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
-    write_objective(model, out);
+    write_objective(model, rows, out);
     write_text_ids(ids, out);
     out.key("pad_token_id").null();
     for (const auto& [name, type] : kDtypes)

@@ -143,7 +143,8 @@ Family vit() {
       .hugging_face = {
           .model_types = {"vit"},
           .architectures = {{"ViTForImageClassification", Objective::classes},
-                            {"ViTForImageClassification", Objective::numbers}},
+                            {"ViTForImageClassification", Objective::numbers},
+                            {"ViTForFields", Objective::fields}},  // not one of transformers
           .prefix = "vit.",
           .config = {is("hidden_size", "embed", "768"), is("intermediate_size", "ffn", "3072"),
                      is("num_hidden_layers", "layers", "12"), is("num_attention_heads", "heads", "12"),
@@ -193,7 +194,10 @@ Family vit() {
                {"classifier.weight", "class , embed", {"head.classes.weight"}},
                {"classifier.bias", "class", {"head.classes.bias"}},
                {"classifier.weight", "target , embed", {"head.numbers.weight"}},
-               {"classifier.bias", "target", {"head.numbers.bias"}}},
+               {"classifier.bias", "target", {"head.numbers.bias"}},
+               // Of torch.nn.ConvTranspose2d.
+               {"decoder.weight", "embed , target , kernel_height , kernel_width", {"head.fields.weight"}},
+               {"decoder.bias", "target", {"head.fields.bias"}}},
           .computed = {"pooler.dense.weight", "pooler.dense.bias"}}};
 }
 
