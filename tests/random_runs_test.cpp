@@ -168,10 +168,21 @@ class DrawnImages : Draws {
     set("train.optimizer", dtype == "fp64" ? one_of({"sgd", "adamw"}) : "sgd"), set("train.epsilon", 1e-5);
     maybe(50, "train.micro_batch", {1, 2});
     draw_layout(family);
+    draw_fields(family);
     return std::move(sets_);
   }
 
  private:
+  // Instead of classes.
+  void draw_fields(std::string_view family) {
+    const auto is = [](std::string_view key) {
+      return [key](const std::string& given) { return given.starts_with(key); };
+    };
+    if (family == "lenet" || std::ranges::any_of(sets_, is("train.label_smoothing")) || chance(50)) return;
+    std::erase_if(sets_, is("model.class_token"));
+    set("model.objective", "fields"), set("train.loss", one_of({"mse", "relative_l2"}));
+  }
+
   void draw_model(std::string_view family) {
     const int parts = family == "vit" ? 4 : family == "unet" ? 16 : 1;
     const auto size = [&] { return parts == 1 ? one_of({17, 20, 28, 33}) : parts * one_of({1, 2, 3}); };

@@ -293,6 +293,10 @@ TEST(RoundTrip, ImageFamilies) {
             "layers = 2\nembed = 16\nheads = 2\nimage_channels = 3\nimage_height = 16\nimage_width = 16\npatch = "
             "4\n"},
            {"vit",
+            "objective = \"fields\"\nlayers = 1\nembed = 16\nheads = 2\nimage_channels = 2\nimage_height = 8\n"
+            "image_width = 12\npatch = 4\nimage_dtype = \"fp32\"\n"},
+           {"unet", "objective = \"fields\"\nembed = 4\nimage_channels = 1\nimage_height = 16\nimage_width = 32\n"},
+           {"vit",
             "layers = 1\nembed = 16\nheads = 2\nimage_channels = 5\nimage_height = 8\nimage_width = 8\npatch = 4\n"
             "image_dtype = \"fp32\"\nimage_mean = 250.0\nimage_deviation = [1.0, 2.0, 3.0, 4.0, 5.0]\n"}}) {
     SCOPED_TRACE(name);

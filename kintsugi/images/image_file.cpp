@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kCifarImage = 3 * 32 * 32;
 constexpr int32_t kNoClass = 255;  // of a pixel
+constexpr int64_t kMostFields = 16384;
 
 struct Cifar {
   const char* name;
@@ -268,7 +269,9 @@ void ImageFile::open_fields(const std::shared_ptr<const ByteFile>& file) {
                      fmt::join(s, " "), images_, fmt::join(sizes, " ")));
   fields_last_ = last;
   numbers_ = one ? 1 : last ? s.back() : s[1];
-  if (numbers_ < 1) fail(labels_path_, fmt::format("holds [{}]: no channel", fmt::join(s, " ")));
+  if (numbers_ < 1 || numbers_ > kMostFields)
+    fail(labels_path_,
+         fmt::format("holds [{}]: {} channels; fields have 1 to {}", fmt::join(s, " "), numbers_, kMostFields));
   of_pixels_ = file;
   of_pixels_begin_ = array.begin;
   std::array<float, 4096> block;
@@ -293,14 +296,17 @@ void ImageFile::read_fields(int64_t i, std::span<float> to) const {
                 "fields of image {} of {} are read into {}", i, size(), to.size());
   if (fields_last_ || numbers_ == 1)
     return of_pixels_->read_at(of_pixels_begin_ + i * each * 4, std::as_writable_bytes(to));
-  std::array<float, 4096> block;
-  for (int64_t at = 0; at < each;) {
-    const int64_t channel = at / plane, first = at % plane, count = std::min<int64_t>(4096, plane - first);
-    of_pixels_->read_at(of_pixels_begin_ + (i * each + at) * 4,
-                        std::as_writable_bytes(std::span(block).first(static_cast<size_t>(count))));
+  std::array<float, kMostFields> block;  // [channel pixel]
+  const int64_t at_once = kMostFields / numbers_;
+  for (int64_t first = 0; first < plane; first += at_once) {
+    const int64_t count = std::min(at_once, plane - first);
+    for (int64_t c = 0; c < numbers_; ++c)
+      of_pixels_->read_at(
+          of_pixels_begin_ + (i * each + c * plane + first) * 4,
+          std::as_writable_bytes(std::span(block).subspan(static_cast<size_t>(c * count), static_cast<size_t>(count))));
+    float* out = to.data() + first * numbers_;
     for (int64_t p = 0; p < count; ++p)
-      to[static_cast<size_t>((first + p) * numbers_ + channel)] = block[static_cast<size_t>(p)];
-    at += count;
+      for (int64_t c = 0; c < numbers_; ++c) *out++ = block[static_cast<size_t>(c * count + p)];
   }
 }
 
