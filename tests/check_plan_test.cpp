@@ -72,6 +72,7 @@ TEST(CheckPlan, ADimSmallerThanItsAxis) {
   EXPECT_EQ(error_in("model.heads = 3\nmodel.embed = 96\nparallel = {tensor = 4}\n"),
             "[plan] dim \"kv_heads\" of size 3, with \"group\" of size 1, is smaller than mesh axis \"tensor\" of size "
             "4; nearest kv_heads: 4; nearest tensor: 3");
+  EXPECT_EQ(error_in("model.heads = 3\nmodel.embed = 96\nparallel = {tensor = 4, allow_repeat = true}\n"), "no error");
   EXPECT_EQ(error_in("model.ffn = 3\nparallel = {tensor = 4}\n"),
             "[plan] dim \"ffn\" of size 3 is smaller than mesh axis \"tensor\" of size 4; nearest ffn: 4; nearest "
             "tensor: 3");

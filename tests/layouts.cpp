@@ -53,6 +53,7 @@ void set_layout(config::Settings& s, const std::string& text) {
       p.rules.push_back(replaced_once(value, ":", " -> "));
       std::replace(p.rules.back().begin(), p.rules.back().end(), '+', ' ');
     }
+    if (key == "allow_repeat") p.allow_repeat = true;
     if (key == "tiles") p.rules = {"height -> space.0, padded", "width -> space.1, padded"};
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;

@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelLayout{"lenet-odd", "space=2 data=2 zero=1"}, ModelLayout{"lenet", "space=2 data=2 zero=2"},
                     ModelLayout{"lenet-odd", "space=2 data=2 zero=3"}, ModelLayout{"lenet", "space=2 tensor=2"},
                     ModelLayout{"lenet-odd", "space=2 tensor=2 data=2"}, ModelLayout{"lenet", "space=2 pipe=2"},
-                    ModelLayout{"lenet", "space=2 recompute=full"}),
+                    ModelLayout{"lenet", "space=2 recompute=full"},
+                    ModelLayout{"lenet-odd", "space=6 space_dims=width,height allow_repeat"}),
     [](const auto& info) { return test_name(info.param); });
 
 // Batch norms, windows with strides, and residuals.

@@ -45,13 +45,15 @@ Small small_for(const Mesh& mesh, const tensor::Dim& dim, const Factors& factors
   return small;
 }
 
+// None if the plan lets ranks repeat work, or idle.
 Small find_small(const Plan& plan, const Place& place) {
+  if (plan.repeat) return {};
   const Mesh& mesh = plan.mesh;
   Factors taken;
   for (const auto& [name, factors] : by_rules(plan, place.family, place.dims, taken))
     if (find(place.dims, name)->size < mesh.count(factors)) return small_for(mesh, *find(place.dims, name), factors);
   for (const Rule& rule : plan.rules) {
-    if (plan.repeat || !applies(rule, place)) continue;
+    if (!applies(rule, place)) continue;
     const Factors factors = mesh.expand(rule.axes);
     const tensor::Dim& dim = *find(place.dims, rule.dim);
     const bool left = std::any_of(factors.begin(), factors.end(),
