@@ -62,6 +62,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "every") p.recompute_every = n;
     if (key == "sequence") s.model.context = s.train.sequence = n;
     if (key == "gradient_dtype") s.train.gradient_dtype = value;
+    if (key == "replica") s.model.batch_norm = "replica";
     if (key == "reproducible") s.train.reproducible = n;
   }
   std::replace(p.stages.begin(), p.stages.end(), ',', ' ');

@@ -169,6 +169,7 @@ class DrawnImages : Draws {
     maybe(50, "train.micro_batch", {1, 2});
     draw_layout(family);
     draw_fields(family);
+    if (family == "unet") maybe(40, "model.batch_norm", {"replica"});
     return std::move(sets_);
   }
 

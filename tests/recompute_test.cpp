@@ -222,9 +222,11 @@ INSTANTIATE_TEST_SUITE_P(All, RecomputeBits,
 
 // Networks of images, whose batch norms also update running statistics: once, whatever is repeated.
 TEST(RecomputeImages, HaveTheBitsOfKeeping) {
-  for (const std::string family : {"unet", "lenet"}) {
-    SCOPED_TRACE(family);
+  for (const std::string name : {"unet", "unet:replica", "lenet"}) {
+    SCOPED_TRACE(name);
+    const std::string family = name.substr(0, name.find(':'));
     config::Settings s = small_model(family, "fp32");
+    s.model.batch_norm = name.ends_with(":replica") ? "replica" : "all";
     s.model.layers = models::family(family).config.layers;
     s.model.embed = 2;
     s.model.image_height = s.model.image_width = 32;

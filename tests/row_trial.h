@@ -191,6 +191,16 @@ inline void add_to(Tensor& sum, const Tensor& x, graph::Combiner how) {
   }
 }
 
+// The dim that follows the split of `dim`, if the operation has it.
+inline std::optional<tensor::Dim> follower(const RowTrial& t, std::string_view dim) {
+  for (const auto& [follows, followed] : t.row.alias)
+    for (const auto* list : {&t.ins, &t.outs})
+      for (const Type& type : *list)
+        if (followed == dim && type.shape.has(follows))
+          return tensor::Dim{std::string(follows), type.shape.size(follows)};
+  return std::nullopt;
+}
+
 // The dims of any operand that the row allows to split.
 inline std::set<std::string> splittable(const RowTrial& t) {
   std::set<std::string> dims;
@@ -199,6 +209,7 @@ inline std::set<std::string> splittable(const RowTrial& t) {
       for (const tensor::Dim& d : type.shape)
         if (d.size > 1) dims.insert(d.name);
   for (std::string_view d : t.row.whole) dims.erase(std::string(d));
+  for (const auto& [follows, followed] : t.row.alias) dims.erase(std::string(follows));
   if (!t.row.windowed.empty())
     for (const tensor::DimWindow& w : tensor::windows_of(t.attributes)) dims.erase(tensor::kernel_dim(w.dim));
   for (const std::string& d : tensor::words(t.attributes.text_or("whole", ""))) dims.erase(d);
@@ -231,23 +242,50 @@ inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
   return 0;
 }
 
+// The same split of a dim of another size; none if it is not at multiples of these.
+inline std::optional<Cut> scaled(const Cut& cut, int64_t size, int64_t other) {
+  Cut made = cut;
+  for (std::vector<Segment>& segments : made)
+    for (Segment& s : segments) {
+      if (s.global < 0 || s.global * other % size != 0 || s.count * other % size != 0) return std::nullopt;
+      s = {s.global * other / size, s.count * other / size};
+    }
+  return made;
+}
+
 // Runs the operation on each part and combines its outputs according to the row: concatenated along the dim, or
-// reduced.
+// reduced. A dim that follows it is split alike; cuts within its positions are not checked.
 inline std::string check_split(const RowTrial& t, const std::string& dim, const Cut& cut,
                                const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
   const int64_t size = size_of_dim(t, dim);
+  struct Along {
+    std::string dim;
+    int64_t size;
+    Cut cut;
+  };
+  std::vector<Along> along = {{dim, size, cut}};
+  if (const std::optional<tensor::Dim> other = follower(t, dim)) {
+    const std::optional<Cut> cut_alike = scaled(cut, size, other->size);
+    if (!cut_alike) return "";
+    along.push_back({other->name, other->size, *cut_alike});
+  }
   std::vector<Tensor> joined;
   for (size_t rank = 0; rank < cut.size(); ++rank) {
-    std::vector<Tensor> parts;
-    for (const Tensor& x : ins) parts.push_back(part_of(x, dim, cut[rank]));
+    std::vector<Tensor> parts = ins;
     std::vector<Type> types = t.outs;
-    for (Type& type : types) type.shape = resized(type.shape, dim, count(cut[rank]));
-    const std::vector<Tensor> outs = run_row(t, parts, types, {.indices = {{dim, tensor::DimIndex(cut[rank], size)}}});
+    RowCall call;
+    for (const Along& a : along) {
+      for (Tensor& x : parts) x = part_of(x, a.dim, a.cut[rank]);
+      for (Type& type : types) type.shape = resized(type.shape, a.dim, count(a.cut[rank]));
+      call.indices.push_back({a.dim, tensor::DimIndex(a.cut[rank], a.size)});
+    }
+    const std::vector<Tensor> outs = run_row(t, parts, types, call);
     for (size_t j = 0; j < outs.size(); ++j) {
       const Shape& shape = t.outs[j].shape;
-      if (rank == 0) joined.push_back(shape.has(dim) ? Tensor(t.outs[j]) : outs[j]);
-      if (shape.has(dim)) {
-        for_each_of_part(shape, dim, cut[rank], [&](int64_t from, int64_t to) {
+      const auto split = std::ranges::find_if(along, [&](const Along& a) { return shape.has(a.dim); });
+      if (rank == 0) joined.push_back(split != along.end() ? Tensor(t.outs[j]) : outs[j]);
+      if (split != along.end()) {
+        for_each_of_part(shape, split->dim, split->cut[rank], [&](int64_t from, int64_t to) {
           if (to >= 0) joined[j].set(to, outs[j].get(from));
         });
       } else if (rank > 0) {

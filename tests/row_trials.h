@@ -264,6 +264,12 @@ class RowTrials {
     differentiated(g.op("batch_norm", {image, input(channel), input(channel), statistics}, norm));
     g.op("batch_norm", {image, input(channel), input(channel), graph::kNone, input(channel), input(channel)}, norm);
     g.apply("running_statistics", {input(channel), input(channel), statistics}, norm);
+    const graph::ValueId of_groups = g.op("batch_statistics", {image}, {{"samples", int64_t{2}}});
+    tensor::Attributes grouped = norm;
+    grouped.set("count", int64_t{40});
+    differentiated(g.op("batch_norm", {image, input(channel), input(channel), of_groups}, grouped));
+    const graph::ValueId moments = g.op("batch_moments", {of_groups}, {{"count", int64_t{40}}});
+    g.apply("running_moments", {input(channel), input(channel), moments}, norm);
     add(g);
     add_further_images();
   }

@@ -13,10 +13,11 @@ constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::
 
 Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {
-      {"batch", 2},    {"seq", 5},    {"key_seq", 7},  {"embed", 6},    {"ffn", 8},   {"vocab", 11},  {"position", 9},
-      {"kv_heads", 3}, {"group", 2},  {"head_dim", 4}, {"block", 1},    {"class", 3}, {"target", 4},  {"candidate", 3},
-      {"choice", 2},   {"expert", 3}, {"slot", 4},     {"height", 7},   {"width", 9}, {"channel", 3}, {"filter", 4},
-      {"moment", 2},   {"text", 4},   {"row", 3},      {"label_seq", 5}};
+      {"batch", 2},     {"seq", 5},        {"key_seq", 7}, {"embed", 6},    {"ffn", 8},   {"vocab", 11},
+      {"position", 9},  {"kv_heads", 3},   {"group", 2},   {"head_dim", 4}, {"block", 1}, {"class", 3},
+      {"target", 4},    {"candidate", 3},  {"choice", 2},  {"expert", 3},   {"slot", 4},  {"height", 7},
+      {"width", 9},     {"channel", 3},    {"filter", 4},  {"moment", 2},   {"text", 4},  {"row", 3},
+      {"label_seq", 5}, {"batch_group", 2}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -444,6 +445,37 @@ std::vector<Case> cases() {
        {},
        {of(kImage)},
        6. * 378},
+      {"batch_statistics",
+       {of(kImage, kB)},
+       {{"samples", int64_t{1}}},
+       {of("batch_group moment channel", kD)},
+       3. * 378},
+      {"batch_norm",
+       {of(kImage), of("channel"), of("channel"), of("batch_group moment channel", kD)},
+       {},
+       {of(kImage)},
+       4. * 378},
+      {"batch_norm_sums",
+       {of(kImage), of("batch_group moment channel", kD), of(kImage)},
+       {},
+       {of("batch_group channel"), of("batch_group channel")},
+       5. * 378},
+      {"batch_norm_grad",
+       {of(kImage), of("channel"), of("batch_group moment channel", kD), of("batch_group channel"),
+        of("batch_group channel"), of(kImage)},
+       {},
+       {of(kImage)},
+       6. * 378},
+      {"batch_moments",
+       {of("batch_group moment channel", kD)},
+       {},
+       {{{{"moment", 3}, {"channel", 3}}, DType::f64}},
+       4. * 12},
+      {"running_moments",
+       {of("channel"), of("channel"), {{{"moment", 3}, {"channel", 3}}, DType::f64}},
+       {},
+       {of("channel"), of("channel")},
+       24},
       {"running_statistics",
        {of("channel"), of("channel"), of("moment channel", kD)},
        {},

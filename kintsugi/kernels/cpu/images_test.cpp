@@ -323,6 +323,35 @@ TEST(CpuBatchNorm, AsTheReference) {
   });
 }
 
+TEST(CpuBatchNorm, GroupsAsTheReference) {
+  with_each_target([] {
+    for (int64_t groups : {1, 3, 6})
+      for (DType dtype : kFastTypes)
+        for (int threads : {1, 2}) {
+          const Shape x_shape = {{"batch", 6}, {"height", 7}, {"width", 3}, {"channel", 19}},
+                      channel = {{"channel", 19}}, of_groups = {{"batch_group", groups}, {"channel", 19}};
+          Tensor x = random_tensor(x_shape, dtype, 1, 1, 3), dy = random_tensor(x_shape, dtype, 2),
+                 gamma = random_tensor(channel, dtype, 3), beta = random_tensor(channel, dtype, 4),
+                 added = random_tensor(x_shape, dtype, 5),
+                 statistics({{"batch_group", groups}, {"moment", 2}, {"channel", 19}}, DType::f64);
+          Attributes attributes = {
+              {"epsilon", 1e-5}, {"count", 6 / groups * 7 * 3}, {"samples", 6 / groups}, {"epilogue", "relu"}};
+          const auto trial = [&](const char* kind, uint32_t accumulate = 0) {
+            return Trial{.kind = kind, .attributes = attributes, .accumulate = accumulate, .threads = threads};
+          };
+          compare(trial("batch_statistics"), {&x}, {statistics});
+          run_kernel(*reference_kernels(), trial("batch_statistics"), {&x}, {&statistics});
+          compare(trial("batch_norm"), {&x, &gamma, &beta, &statistics, nullptr, nullptr, &added},
+                  {Tensor(x_shape, dtype)}, {1e-4, 1e-4});
+          Tensor dgamma = random_tensor(of_groups, DType::f32, 7), dbeta = random_tensor(of_groups, DType::f32, 8);
+          compare(trial("batch_norm_sums"), {&x, &statistics, &dy}, {dgamma, dbeta}, {1e-4, 1e-4});
+          compare(trial("batch_norm_sums", 3), {&x, &statistics, &dy}, {dgamma, dbeta}, {1e-4, 1e-4});
+          compare(trial("batch_norm_grad"), {&x, &gamma, &statistics, &dgamma, &dbeta, &dy}, {Tensor(x_shape, dtype)},
+                  {1e-4, 1e-4});
+        }
+  });
+}
+
 TEST(CpuPixels, AsTheReference) {
   const Shape x_shape = {{"batch", 3}, {"channel", 3}, {"height", 5}, {"width", 4}},
               y_shape = {{"batch", 3}, {"height", 5}, {"width", 4}, {"channel", 3}};

@@ -172,6 +172,45 @@ TEST(OnDevice, BatchNorms) {
       }
 }
 
+// Statistics of groups of samples; a group of many rows is summed in slices.
+TEST(OnDevice, BatchNormsInGroups) {
+  static const auto reference = reference_kernels();
+  for (const DType dtype : kDeviceTypes)
+    for (const int64_t channels : {5, 16})
+      for (const auto& [samples, groups] : std::vector<std::pair<int64_t, int64_t>>{{4, 1}, {6, 3}, {4, 4}, {80, 2}}) {
+        const Shape shape = {{"batch", samples}, {"width", 30}, {"channel", channels}},
+                    channel = {{"channel", channels}}, of_groups = {{"batch_group", groups}, {"channel", channels}};
+        BatchOf b(shape, dtype, channels == 5 ? dtype : DType::f32,
+                  {{"batch_group", groups}, {"moment", 2}, {"channel", channels}},
+                  {{"epsilon", 1e-5}, {"count", samples / groups * 30}, {"samples", samples / groups}});
+        compare_on_device({.kind = "batch_statistics", .attributes = b.attributes}, {&b.x}, {b.statistics}, {1e-6, 0});
+        run_kernel(*reference, {.kind = "batch_statistics", .attributes = b.attributes}, {&b.x}, {&b.statistics});
+        Tensor added = random_tensor(shape, dtype, 7), dgamma = random_tensor(of_groups, DType::f32, 8, 0, 9),
+               dbeta = random_tensor(of_groups, DType::f32, 9, 0, 9),
+               mean = random_tensor(channel, DType::f32, 5, 1, 2),
+               variance = random_tensor(channel, DType::f32, 6, 1, 2),
+               moments({{"moment", 3}, {"channel", channels}}, DType::f64);
+        const Tensor y(shape, dtype);
+        const DeviceTolerance tolerance = {2e-5, 5e-5};
+        Attributes relu = b.attributes;
+        relu.set("epilogue", "relu");
+        compare_on_device({.kind = "batch_norm", .attributes = relu},
+                          {&b.x, &b.gamma, &b.beta, &b.statistics, nullptr, nullptr, &added}, {y}, tolerance);
+        compare_on_device({.kind = "batch_norm_sums", .attributes = b.attributes}, {&b.x, &b.statistics, &b.dy},
+                          {dgamma, dbeta}, {2e-5, 1e-4});
+        compare_on_device({.kind = "batch_norm_sums", .attributes = b.attributes, .accumulate = 3},
+                          {&b.x, &b.statistics, &b.dy}, {dgamma, dbeta}, {2e-5, 1e-4});
+        compare_on_device({.kind = "batch_norm_grad", .attributes = b.attributes},
+                          {&b.x, &b.gamma, &b.statistics, &dgamma, &dbeta, &b.dy}, {y}, tolerance);
+        compare_on_device({.kind = "batch_moments", .attributes = b.attributes}, {&b.statistics}, {moments},
+                          {1e-12, 0});
+        run_kernel(*reference, {.kind = "batch_moments", .attributes = b.attributes}, {&b.statistics}, {&moments});
+        moments.set(2 * channels, 0);  // padding
+        compare_on_device({.kind = "running_moments", .attributes = {{"momentum", 0.1}}}, {&mean, &variance, &moments},
+                          {mean, variance}, {2e-7, 0});
+      }
+}
+
 // Groups within a block, and of a block whose groups other ranks have a part of.
 TEST(OnDevice, GroupNorms) {
   static const auto reference = reference_kernels();

@@ -16,6 +16,24 @@ Tensor statistics_of(Tensor& x) {
   return statistics;
 }
 
+// Three groups of two samples.
+const Shape kGroupedX = {{"batch", 6}, {"height", 3}, {"width", 2}, {"channel", kChannels}},
+            kOfGroups = {{"batch_group", 3}, {"channel", kChannels}},
+            kGroupedStatistics = {{"batch_group", 3}, {"moment", 2}, {"channel", kChannels}};
+
+Tensor grouped_statistics_of(Tensor& x) {
+  Tensor statistics(kGroupedStatistics, DType::f64);
+  run_reference({.kind = "batch_statistics", .attributes = {{"samples", int64_t{2}}}}, {&x}, {&statistics});
+  return statistics;
+}
+
+// The elements of one of three equal blocks.
+Tensor block_of(const Tensor& x, const Shape& shape, int64_t block) {
+  Tensor part(shape, DType::f64);
+  for (int64_t i = 0; i < part.elements(); ++i) part.set(i, x.get(block * part.elements() + i));
+  return part;
+}
+
 }  // namespace
 
 TEST(ReferenceBatchNorm, SmallByHand) {
@@ -37,21 +55,30 @@ TEST(ReferenceBatchNorm, SmallByHand) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(y.get(i), (x.get(i) - 6) / deviation * 2 + 10, 1e-14);
 }
 
-// The total derivative, including the statistics, which are recomputed from x in each evaluation.
-TEST(ReferenceBatchNorm, Gradient) {
-  Tensor x = random_tensor(kX, DType::f64, 1), gamma = random_tensor(kChannel, DType::f64, 2),
-         beta = random_tensor(kChannel, DType::f64, 3), dy = random_tensor(kX, DType::f64, 4), y(kX, DType::f64);
+namespace {
+
+// Checks the total derivative, including the statistics, which are recomputed from x in each evaluation. dgamma and
+// dbeta have the shape of sums.
+void check_gradient(const Shape& x_shape, const Shape& sums, Tensor (*statistics_of_x)(Tensor&)) {
+  Tensor x = random_tensor(x_shape, DType::f64, 1), gamma = random_tensor(kChannel, DType::f64, 2),
+         beta = random_tensor(kChannel, DType::f64, 3), dy = random_tensor(x_shape, DType::f64, 4),
+         y(x_shape, DType::f64);
   const auto value = [&] {
-    Tensor statistics = statistics_of(x);
+    Tensor statistics = statistics_of_x(x);
     run_reference({.kind = "batch_norm", .attributes = kAttributes}, {&x, &gamma, &beta, &statistics}, {&y});
     double sum = 0;
     for (int64_t i = 0; i < y.elements(); ++i) sum += y.get(i) * dy.get(i);
     return sum;
   };
-  Tensor statistics = statistics_of(x), dgamma(kChannel, DType::f64), dbeta(kChannel, DType::f64), dx(kX, DType::f64);
+  Tensor statistics = statistics_of_x(x), dgamma(sums, DType::f64), dbeta(sums, DType::f64), dx(x_shape, DType::f64);
   run_reference({.kind = "batch_norm_sums", .attributes = kAttributes}, {&x, &statistics, &dy}, {&dgamma, &dbeta});
   run_reference({.kind = "batch_norm_grad", .attributes = kAttributes}, {&x, &gamma, &statistics, &dgamma, &dbeta, &dy},
                 {&dx});
+  const auto over_groups = [](const Tensor& of) {
+    Tensor sum = filled(kChannel, DType::f64, 0);
+    for (int64_t i = 0; i < of.elements(); ++i) sum.set(i % kChannels, sum.get(i % kChannels) + of.get(i));
+    return sum;
+  };
   const auto check = [&](Tensor& of, const Tensor& gradient, const std::string& what) {
     Tensor want(of.type());
     for (int64_t i = 0; i < of.elements(); ++i) {
@@ -66,8 +93,60 @@ TEST(ReferenceBatchNorm, Gradient) {
     expect_close(gradient, want, 1e-7, 1e-8, what);
   };
   check(x, dx, "x");
-  check(gamma, dgamma, "gamma");
-  check(beta, dbeta, "beta");
+  check(gamma, over_groups(dgamma), "gamma");
+  check(beta, over_groups(dbeta), "beta");
+}
+
+}  // namespace
+
+TEST(ReferenceBatchNorm, Gradient) {
+  check_gradient(kX, kChannel, statistics_of);
+}
+
+TEST(ReferenceBatchNorm, GradientInGroups) {
+  check_gradient(kGroupedX, kOfGroups, grouped_statistics_of);
+}
+
+TEST(ReferenceBatchNorm, GroupsAreThoseOfEachAlone) {
+  Tensor x = random_tensor(kGroupedX, DType::f64, 1), gamma = random_tensor(kChannel, DType::f64, 2),
+         beta = random_tensor(kChannel, DType::f64, 3), dy = random_tensor(kGroupedX, DType::f64, 4),
+         statistics = grouped_statistics_of(x), y(kGroupedX, DType::f64), dx(kGroupedX, DType::f64),
+         dgamma(kOfGroups, DType::f64), dbeta(kOfGroups, DType::f64);
+  run_reference({.kind = "batch_norm", .attributes = kAttributes}, {&x, &gamma, &beta, &statistics}, {&y});
+  run_reference({.kind = "batch_norm_sums", .attributes = kAttributes}, {&x, &statistics, &dy}, {&dgamma, &dbeta});
+  run_reference({.kind = "batch_norm_grad", .attributes = kAttributes}, {&x, &gamma, &statistics, &dgamma, &dbeta, &dy},
+                {&dx});
+  for (int64_t group = 0; group < 3; ++group) {
+    Tensor part = block_of(x, kX, group), dy_part = block_of(dy, kX, group), sums = statistics_of(part),
+           y_part(kX, DType::f64), dx_part(kX, DType::f64), dgamma_part(kChannel, DType::f64),
+           dbeta_part(kChannel, DType::f64);
+    run_reference({.kind = "batch_norm", .attributes = kAttributes}, {&part, &gamma, &beta, &sums}, {&y_part});
+    run_reference({.kind = "batch_norm_sums", .attributes = kAttributes}, {&part, &sums, &dy_part},
+                  {&dgamma_part, &dbeta_part});
+    run_reference({.kind = "batch_norm_grad", .attributes = kAttributes},
+                  {&part, &gamma, &sums, &dgamma_part, &dbeta_part, &dy_part}, {&dx_part});
+    expect_close(block_of(statistics, kStatistics, group), sums, 0, 0);
+    expect_close(block_of(y, kX, group), y_part, 0, 0);
+    expect_close(block_of(dgamma, kChannel, group), dgamma_part, 0, 0);
+    expect_close(block_of(dbeta, kChannel, group), dbeta_part, 0, 0);
+    expect_close(block_of(dx, kX, group), dx_part, 0, 0);
+  }
+}
+
+TEST(ReferenceBatchNorm, MomentsOfGroupsByHand) {
+  const Shape channel = {{"channel", 1}};
+  Tensor x({{"batch", 4}, {"channel", 1}}, DType::f64, {1, 3, 6, 10}),
+      statistics({{"batch_group", 2}, {"moment", 2}, {"channel", 1}}, DType::f64),
+      moments({{"moment", 3}, {"channel", 1}}, DType::f64), mean(channel, DType::f64, {1}),
+      variance(channel, DType::f64, {1});
+  run_reference({.kind = "batch_statistics", .attributes = {{"samples", int64_t{2}}}}, {&x}, {&statistics});
+  expect_close(statistics, {4, 10, 16, 136}, 0, 0);
+  run_reference({.kind = "batch_moments", .attributes = {{"count", int64_t{2}}}}, {&statistics}, {&moments});
+  expect_close(moments, {2 + 8, 2 + 8, 2}, 1e-14, 1e-14);
+  run_reference({.kind = "running_moments", .attributes = {{"momentum", 0.25}}}, {&mean, &variance, &moments},
+                {&mean, &variance});
+  expect_close(mean, {0.75 + 0.25 * 5}, 1e-14, 1e-14);
+  expect_close(variance, {0.75 + 0.25 * 5}, 1e-14, 1e-14);
 }
 
 TEST(ReferenceBatchNorm, GradientInPlace) {
