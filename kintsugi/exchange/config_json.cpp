@@ -242,11 +242,16 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
 }
 
 // The objective of a model with several heads: by class name and labels.
-void read_objective(const Json& root, const models::HuggingFace& family, ModelText& model) {
+void read_objective(const Json& root, const Family& of, ModelText& model) {
+  const models::HuggingFace& family = of.hugging_face;
   if (family.architectures.size() < 2) return;
   std::string_view name = family.architectures.front().name;
   if (const auto list = root.find("architectures"); list && !list->is_null() && list->list().size() > 0)
     name = (*list->list().begin()).text();
+  // A network of images without a head initializes a training with a new one.
+  const std::string_view standard = family.architectures.front().name;
+  if (of.config.reads_images && name == std::string(standard.substr(0, standard.find("For"))) + "Model")
+    name = standard;
   const auto first = std::ranges::find(family.architectures, name, &models::HuggingFace::Architecture::name);
   if (first == family.architectures.end()) {
     std::string names;
@@ -378,7 +383,7 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
       read_row(config, row, model);
     else if (!other)
       config.ignore(row.theirs);
-  if (!other) read_objective(root, rows, model);
+  if (!other) read_objective(root, family, model);
   const DType dtype = read_dtype(config);
   const config::Given known = config::read_text(model.text(), name, models::catalog());
   const config::Model& m = known.settings.model;
