@@ -78,15 +78,16 @@ void require(ConfigReader& config, std::string_view key, std::string_view only, 
 }
 
 // A number, or [height width].
+Sizes read_size(const Json& given) {
+  if (!given.is_list()) return {given.whole(1, 1'000'000)};
+  Sizes size;
+  for (const Json& item : given.list()) size.push_back(item.whole(1, 1'000'000));
+  if (size.empty() || size.size() > 2) given.refuse("a number, or a list of height and width");
+  return size;
+}
+
 void set_image_size(const std::optional<Json>& given, ModelText& model) {
-  Sizes size = {kImageSize};
-  if (given && given->is_list()) {
-    size.clear();
-    for (const Json& item : given->list()) size.push_back(item.whole(1, 1'000'000));
-    if (size.empty() || size.size() > 2) given->refuse("a number, or a list of height and width");
-  } else if (given) {
-    size = {given->whole(1, 1'000'000)};
-  }
+  const Sizes size = given ? read_size(*given) : Sizes{kImageSize};
   model.set("image_height", size.front());
   model.set("image_width", size.back());
 }
@@ -197,14 +198,24 @@ void set_numbers(const std::optional<Json>& list, std::string_view key, double s
   if (std::ranges::any_of(numbers, [&](double x) { return x != standard; })) model.set(key, numbers);
 }
 
-// Arguments of the constructor, which may change the architecture.
-void read_timm_arguments(const Json& arguments, std::optional<int64_t>& size) {
+// Arguments of the constructor, which repeat other members or change the architecture. `sizes`: channels, height,
+// width.
+void read_timm_arguments(const Json& arguments, std::string_view pool, Sizes& sizes) {
   for (const Json& argument : arguments.members()) {
-    if (argument.key() == "img_size" && argument.is_number())
-      size = argument.whole(1, 1'000'000);
-    else if (argument.key() != "drop_rate" && argument.key() != "drop_path_rate" && !argument.is_null())
-      argument.fail("\"model_args\" has \"{}\" = {}, which changes the architecture in a way not known here",
-                    argument.key(), argument.shown());
+    const std::string_view key = argument.key();
+    if (argument.is_null() || key == "num_classes" || key == "drop_rate" || key == "drop_path_rate" ||
+        (key == "global_pool" && argument.compact() == fmt::format("\"{}\"", pool)))
+      continue;
+    if (key == "in_chans") {
+      sizes[0] = argument.whole(1, 1'000'000);
+    } else if (key == "img_size") {
+      const std::vector<int64_t> size = read_size(argument);
+      sizes[1] = size.front();
+      sizes[2] = size.back();
+    } else {
+      argument.fail("\"model_args\" has \"{}\" = {}, which changes the architecture in a way not known here", key,
+                    argument.shown());
+    }
   }
 }
 
@@ -229,22 +240,16 @@ std::string read_timm(ConfigReader& config, ModelText& model) {
     named.fail("the architecture {} of timm is not known here; there are {}and (vit|deit)_SIZE_patchP_PIXELS",
                named.shown(), names);
   }
-  const std::string pool = take_text(config, "global_pool", is_vit ? "token" : "avg");
-  if (pool != (is_vit ? "token" : "avg"))
-    config.root()
-        .at("global_pool")
-        .fail("\"global_pool\" is \"{}\"; here there is only \"{}\"", pool, is_vit ? "token" : "avg");
-  const auto input = member(data, "input_size");
-  Sizes sizes;
-  if (input)
+  const std::string_view pool = is_vit ? "token" : "avg";
+  if (const auto given = config.take("global_pool"); given && given->text() != pool)
+    given->fail("\"global_pool\" is {}; here there is only \"{}\"", given->shown(), pool);
+  Sizes sizes = {3, size.value_or(kImageSize), size.value_or(kImageSize)};
+  if (const auto input = member(data, "input_size")) {
+    sizes.clear();
     for (const Json& item : input->list()) sizes.push_back(item.whole(1, 1'000'000));
-  if (input && sizes.size() != 3) input->refuse("a list of channels, height and width");
-  if (const auto arguments = config.take("model_args")) {
-    std::optional<int64_t> given;
-    read_timm_arguments(*arguments, given);
-    if (given) sizes = {sizes.empty() ? 3 : sizes.front(), *given, *given};
+    if (sizes.size() != 3) input->refuse("a list of channels, height and width");
   }
-  if (sizes.empty()) sizes = {3, size.value_or(kImageSize), size.value_or(kImageSize)};
+  if (const auto arguments = config.take("model_args")) read_timm_arguments(*arguments, pool, sizes);
   model.set("image_channels", sizes[0]);
   model.set("image_height", sizes[1]);
   model.set("image_width", sizes[2]);

@@ -118,7 +118,11 @@ TEST(ConfigImages, NetworksOfTimm) {
             (std::vector<int64_t>{12, 384, 6, 1536, 32, 384, 9}));
   EXPECT_EQ(m.norm_epsilon, 1e-6);
   EXPECT_TRUE(m.class_token);
-  EXPECT_EQ(model_of(R"({"architecture": "deit_tiny_patch16_224", "model_args": {"img_size": 64}})").image_width, 64);
+  m = model_of(R"({"architecture": "deit_tiny_patch16_224", "num_classes": 7, "model_args": {"img_size": [64, 32],
+    "num_classes": 7, "in_chans": 4, "global_pool": "token"}, "pretrained_cfg": {"input_size": [3, 224, 224]}})");
+  EXPECT_EQ((std::vector{m.image_channels, m.image_height, m.image_width, m.outputs}),
+            (std::vector<int64_t>{4, 64, 32, 7}));
+  EXPECT_EQ(model_of(R"({"architecture": "vit_base_patch16_224", "model_args": {"img_size": 64}})").image_width, 64);
   EXPECT_EQ(error_in(R"({"architecture": "resnext50_32x4d"})"),
             "[model] \"config.json\":1: the architecture \"resnext50_32x4d\" of timm is not known here; there are "
             "resnet18, resnet34, resnet50, resnet101, resnet152, convnext_tiny, convnext_small, convnext_base, and "
