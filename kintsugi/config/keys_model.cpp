@@ -196,8 +196,8 @@ std::vector<Key> model_keys() {
                               "num_labels num_classes out_features classes"}),
       model<&Model::image_channels>({"image_channels", Integer{0, kWide}, fixed, "that of the data", "image channels",
                                      "num_channels in_channels"}),
-      model<&Model::image_height>(
-          {"image_height", Integer{0, kWide}, fixed, "that of the data", "image height in pixels", ""}),
+      model<&Model::image_height>({"image_height", Integer{0, kWide}, fixed, "that of the data",
+                                   "image height in pixels", "image_size img_size resolution"}),
       model<&Model::image_width>(
           {"image_width", Integer{0, kWide}, fixed, "that of the data", "image width in pixels", ""}),
       model<&Model::image_depth>({"image_depth", Integer{0, kWide}, fixed, "that of the data",

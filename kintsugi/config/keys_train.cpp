@@ -87,7 +87,7 @@ std::vector<Key> train_keys() {
                              "output folder of checkpoints, metrics and configuration",
                              "out_dir output_dir run_dir save_dir output"}),
       train<&Train::steps>({"steps", Integer{1, kMany}, free, "", "updates of the weights",
-                            "max_iters max_steps train_iters iterations num_steps"}),
+                            "max_iters max_steps train_iters iterations num_steps epochs num_epochs max_epochs"}),
       train<&Train::global_batch>(
           {"global_batch", Integer{1, kLarge}, fixed, "", "samples per step", "batch_size batch global_batch_size"}),
       train<&Train::micro_batch>({"micro_batch", Integer{0, kLarge}, free,
@@ -102,7 +102,7 @@ std::vector<Key> train_keys() {
                                      "dtype of gradient accumulation and reduction (fp64 with fp64); bf16, with dtype "
                                      "bf16, halves their memory and traffic",
                                      "grad_dtype main_grads_dtype grad_accum_dtype gradient_accumulation_dtype"}),
-      train<&Train::optimizer>({"optimizer", Name{"an optimizer"}, fixed, "", "update rule", "optim"}),
+      train<&Train::optimizer>({"optimizer", Name{"an optimizer"}, fixed, "", "update rule", "optim nesterov"}),
       train<&Train::method>({"method", one_of(kMethods), fixed, "",
                              "training objective: likelihood of the data, preferences (DPO), or rewards of sampled "
                              "answers (GRPO)",

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -144,10 +145,15 @@ const Row& row_named(std::span<const Row> rows, std::string_view what, const Ass
     names.push_back(row.name);
   }
   const std::string meant = meant_word(name, names);
-  throw base::UserError(
-      "config", "{}: {} = {} is not {}; {}", assigned.origin.text(), keys()[assigned.key].full_name(),
-      base::one_line(to_toml(std::string_view(name)), 60), what,
-      meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", meant));
+  // "resnet" is closer to "lenet" than to "resnet18".
+  std::vector<std::string_view> longer;
+  std::ranges::copy_if(names, std::back_inserter(longer),
+                       [&](std::string_view row) { return !name.empty() && row.starts_with(name); });
+  throw base::UserError("config", "{}: {} = {} is not {}; {}", assigned.origin.text(), keys()[assigned.key].full_name(),
+                        base::one_line(to_toml(std::string_view(name)), 60), what,
+                        !longer.empty() ? fmt::format("there are {}", fmt::join(longer, ", "))
+                        : meant.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                                        : fmt::format("did you mean \"{}\"?", meant));
 }
 
 void require_optimizer(const Given& given, const std::vector<Assignment>& assignments) {

@@ -160,6 +160,7 @@ TEST(Read, UnknownKeys) {
             "[config] run.toml:2: unknown key train.layers; did you mean model.layers?");
   EXPECT_EQ(error_in("[train]\nbatch_size = 2\n"),
             "[config] run.toml:2: unknown key train.batch_size; did you mean global_batch?");
+  EXPECT_EQ(error_in("[train]\nepochs = 3\n"), "[config] run.toml:2: unknown key train.epochs; did you mean steps?");
   EXPECT_EQ(error_in("[train]\nLearning-Rate = 2\n"),
             "[config] run.toml:2: unknown key train.Learning-Rate; did you mean learning_rate?");
   EXPECT_EQ(

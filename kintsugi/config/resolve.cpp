@@ -56,7 +56,10 @@ void derive_lengths(Given& given) {
   Model& m = given.settings.model;
   Train& t = given.settings.train;
   const int sequence = key_index("train.sequence");
-  if (!reads_tokens(given) && given.origins[sequence].kind == Origin::Kind::standard) {
+  if (!reads_tokens(given)) {
+    if (given.origins[sequence].given() && t.sequence != 1)
+      given.warnings.push_back(fmt::format("{}{} has no effect with {}", place(given, {"train.sequence"}),
+                                           given.say("train.sequence"), given.say("model.family")));
     t.sequence = 1;
     given.origins[sequence] = {Origin::Kind::derived, "model.family"};
   }
@@ -137,7 +140,7 @@ void check_objective(const Given& given) {
   std::vector<std::string_view> allowed = {family.defaults.objective};
   for (const std::string_view other : family.objectives) allowed.push_back(other);
   if (std::ranges::count(allowed, m.objective) == 0)
-    throw base::UserError("config", "{}{} is not possible with {}; there is {}",
+    throw base::UserError("config", "{}{} is not possible with {}, which supports {}",
                           place(given, {"model.objective", "model.family"}), given.say("model.objective"),
                           given.say("model.family"), fmt::join(allowed, ", "));
   if (objective(m) == Objective::classes && m.outputs < 2 && family.reads_tokens)
@@ -514,8 +517,12 @@ std::vector<std::string> sizes_of_data(const Resolved& resolved) {
 }
 
 void require_data(const Resolved& resolved) {
+  const Family& family = *resolved.catalog->family(resolved.settings.model.family);
   if (resolved.settings.data.train.empty())
-    throw base::UserError("config", "data.train is missing; name the token file that `kintsugi prepare` wrote");
+    throw base::UserError("config", "data.train is missing; name {}",
+                          family.reads_tokens   ? "the token file that `kintsugi prepare` wrote"
+                          : family.reads_images ? "a file or folder of images"
+                                                : "a CSV file of numbers");
 }
 
 }  // namespace kintsugi::config

@@ -35,10 +35,11 @@ bool finite(const run::Executor& executor, const program::StateInfo& s) {
   return all;
 }
 
+constexpr int64_t kChunks = 1 << 16;
+
 // The position of a body of micro-batch m in the order of a single rank without stages: each micro-batch completely,
 // forward through the chunks and back.
 int64_t order_of(const program::Body& body, int64_t m) {
-  constexpr int64_t kChunks = 1 << 16;
   using program::Work;
   if (body.does(Work::update)) return INT64_MAX >> 24;
   const int64_t pass = body.does(Work::weight) ? 2 : body.does(Work::backward) ? 1 : 0;
@@ -48,7 +49,7 @@ int64_t order_of(const program::Body& body, int64_t m) {
 }  // namespace
 
 std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
-                     const std::function<void(const run::Executor::Inputs&)>& fill) {
+                     const std::function<std::string(const run::Executor::Inputs&)>& fill) {
   const program::Program& p = executor.program();
   constexpr int64_t kNever = INT64_MAX;
   int64_t when = kNever, now = 0, micro_batch = 0;
@@ -87,7 +88,11 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
   };
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
     micro_batch = inputs.micro_batch();
-    fill(inputs);
+    const std::string bad = fill(inputs);
+    if (const int64_t begin = (3 * micro_batch * kChunks) << 20; !bad.empty() && begin < when) {
+      when = begin;
+      found = fmt::format("{} of micro-batch {}", bad, micro_batch);
+    }
   });
   executor.watch = nullptr;
   std::vector<int64_t> times(static_cast<size_t>(all.size()));

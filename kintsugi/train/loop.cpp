@@ -89,6 +89,18 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
           .micro_batches = batch < s.train.global_batch ? batch / pass : 0};
 }
 
+constexpr std::string_view kInput = "input ";
+
+// "input images" if an image or feature is not finite, else "". Targets may be NaN.
+std::string bad_input(const samples::BatchView& batch) {
+  for (const char* part : {"images", "features"})
+    for (const samples::PartView& view : batch.parts())
+      if (view.name == part && view.dtype == tensor::DType::f32 &&
+          std::ranges::any_of(batch.get<float>(part), [](float x) { return !std::isfinite(x); }))
+        return std::string(kInput) + part;
+  return "";
+}
+
 // For the step after `step` others. On a device, another may have been executed since.
 [[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step,
                                   double loss) {
@@ -102,16 +114,20 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
       find_bad(*rank.executor, *rank.all, numbers_of(s, step), [&](const run::Executor::Inputs& to) {
         rank.corpus.train->fill(inputs.share.first_sample(static_cast<uint64_t>(step), to.micro_batch()), batch.view());
         evaluate::set_inputs(to, batch.view(), inputs.share.place(0));
+        return bad_input(batch.view());
       });
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
-  std::string next = "nothing was saved yet: try a smaller learning_rate";
+  const std::string remedy =
+      where.starts_with(kInput) ? "remove such samples from the data" : "try a smaller learning_rate";
+  std::string next = fmt::format("nothing was saved yet: {}", remedy);
   if (!progress.checkpoint.empty()) {
     // A value that was bad before the step is also in the checkpoint of the previous step.
     const bool saved =
         where.ends_with("before the step") && progress.checkpoint == checkpoint::step_folder(rank.folder(), step);
     next = fmt::format("the newest checkpoint, {}, {}", progress.checkpoint.string(),
-                       saved ? "has it too: resume from an older one or start over, with a smaller learning_rate"
-                             : "is whole: try a smaller learning_rate");
+                       saved ? std::string("has it too: resume from an older one or start over, with a smaller "
+                                           "learning_rate")
+                             : fmt::format("is whole: {}", remedy));
   }
   throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step + 1, what,
                           where.empty() ? "none when run again" : where, next);
