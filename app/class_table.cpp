@@ -40,7 +40,7 @@ std::string Confusion::table(bool all) const {
     for (size_t c = 0; c < counts.size(); ++c) text += fmt::format("{:>6}", c);
     text += '\n';
   } else {
-    text = "label  images  found  confused with\n";
+    text = "label  images  recall  most frequent errors\n";
   }
   for (size_t label = 0; label < counts.size(); ++label) {
     const std::vector<int64_t>& row = counts[label];
@@ -56,7 +56,7 @@ std::string Confusion::table(bool all) const {
     for (size_t c = 0; c < row.size(); ++c)
       if (c != label && row[c] > 0) others.push_back(c);
     std::ranges::stable_sort(others, std::greater(), [&](size_t c) { return row[c]; });
-    text += fmt::format("{:>5}  {:>6}  {:>4.0f}%", label, images,
+    text += fmt::format("{:>5}  {:>6}  {:>5.0f}%", label, images,
                         100.0 * static_cast<double>(row[label]) / static_cast<double>(images));
     for (size_t i = 0; i < std::min<size_t>(others.size(), 3); ++i)
       text += fmt::format("{} {} ({})", i ? "," : " ", others[i], row[others[i]]);

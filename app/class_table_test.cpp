@@ -26,9 +26,9 @@ TEST(ClassTable, Confusion) {
   EXPECT_EQ(confusion.first, 3);
   EXPECT_EQ(confusion.among_five, 5);
   EXPECT_EQ(confusion.table(false),
-            "label  images  found  confused with\n"
-            "    0       4    75%  2 (1)\n"
-            "    2       1     0%  1 (1)\n");
+            "label  images  recall  most frequent errors\n"
+            "    0       4     75%  2 (1)\n"
+            "    2       1      0%  1 (1)\n");
   EXPECT_EQ(confusion.table(true),
             "label       0     1     2\n"
             "    0       3     0     1\n"

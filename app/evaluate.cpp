@@ -125,13 +125,14 @@ struct Sources {
 Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
   const config::Settings s = settings_of(model);
   Sources sources = {.list = {}, .sequence = o.sequence > 0 ? o.sequence : s.train.sequence};
+  if (o.sequence > 0 && !models::reads_tokens(s.model))
+    throw base::UserError("evaluate", "--sequence is for models of tokens, and this is a {}", s.model.family);
   if (sources.sequence > s.model.context)
     throw base::UserError("evaluate", "--sequence {} exceeds the model's {} positions", sources.sequence,
                           s.model.context);
   std::vector<config::ValidationFile> files = s.data.validation;
   if (!o.data.empty()) files = {{.domain = {}, .path = o.data}};
-  if (files.empty())
-    throw base::UserError("evaluate", "the run has no validation data; name a token file with --data FILE");
+  if (files.empty()) throw base::UserError("evaluate", "the run has no validation data; name it with --data FILE");
   for (const config::ValidationFile& file : files) {
     const Source& source = sources.list.emplace_back(open_source(o, model, s, file, sources.sequence));
     sources.samples += source.samples;

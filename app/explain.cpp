@@ -19,6 +19,7 @@
 #include "kintsugi/compile/programs.h"
 #include "kintsugi/compile/strategy_costs.h"
 #include "kintsugi/graph/print.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
@@ -97,14 +98,14 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
   for (const program::Program& p : stages) parameters += program::model_share(p).parameters;
   const mesh::Mesh& mesh = stages[0].mesh;
   std::string text =
-      line("model", fmt::format("{}{}: {}, embed {}, {} parameters", s.model.name.empty() ? "" : s.model.name + ", ",
-                                s.model.family, how_many(static_cast<size_t>(s.model.layers), "layer"), s.model.embed,
-                                base::group_digits(parameters)));
-  text += line("step", fmt::format("{} of {} tokens, in {} of {}",
-                                   how_many(static_cast<size_t>(s.train.global_batch), "sample"), s.train.sequence,
-                                   compile::micro_batches(s) == 1 ? "one pass"
-                                                                  : fmt::format("{} passes", compile::micro_batches(s)),
-                                   compile::samples_of_pass(s)));
+      line("model", fmt::format("{}, {} parameters", model_in_words(s.model), base::group_digits(parameters)));
+  const std::string samples = how_many(static_cast<size_t>(s.train.global_batch), "sample");
+  text += line(
+      "step",
+      fmt::format("{}, in {} of {}",
+                  models::reads_tokens(s.model) ? fmt::format("{} of {} tokens", samples, s.train.sequence) : samples,
+                  compile::micro_batches(s) == 1 ? "one pass" : fmt::format("{} passes", compile::micro_batches(s)),
+                  compile::samples_of_pass(s)));
   text += line("ranks", mesh.ranks() == 1 ? "one" : fmt::format("{}: {}", mesh.ranks(), to_string(mesh)));
   const auto digits = [](size_t count) { return base::group_digits(static_cast<int64_t>(count)); };
   text += line("graphs", fmt::format("forward {}, with its gradients {}, update {}, evaluate {}",

@@ -186,11 +186,15 @@ PlannedTime plan_time(const config::Settings& s, const std::vector<program::Prog
         100 * per_device(work.model) / peak->second, to_string(peak->second, Measure::flops_per_second), s.train.dtype,
         100 * per_device(work.full_attention) / peak->second, 100 * per_device(work.hardware) / peak->second);
   text += print_fit(cluster, stages);
+  const bool of_tokens = models::reads_tokens(s.model);
+  const double many = of_tokens ? 1e9 : 1e6;
+  const char* const many_name = of_tokens ? "billion" : "million";
   if (cluster.device.watts > 0)
-    text += fmt::format("  energy        {:.3g} kWh a billion tokens, of the devices alone\n",
-                        cluster.device.watts * devices / tokens * 1e9 / 3.6e6);
+    text += fmt::format("  energy        {:.3g} kWh a {} {}, of the devices alone\n",
+                        cluster.device.watts * devices / tokens * many / 3.6e6, many_name, models::unit_of(s.model));
   if (cluster.price > 0)
-    text += fmt::format("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
+    text += fmt::format("  cost          {:.4g} a {} {}\n", cluster.price * devices / tokens * many / 3600, many_name,
+                        models::unit_of(s.model));
   text += print_reliability(cluster, stages, r.seconds, options);
   if (options.slow_rank) text += print_slow_rank(stages, cluster, software, r.seconds, options);
   text += print_time_of_stages(r) + print_why(r);

@@ -222,6 +222,13 @@ TEST_F(ImageRuns, ArraysThatDoNotFitAreSaid) {
       error_of(write("flat.npy", "|u1", "(2, 64)", 128), labels, lenet),
       "[images] \"flat.npy\" holds [2 64] of |u1; images are [image height width], with a channel dim before or after "
       "height and width, or volumes [image channel depth height width]");
+  // A NaN is named as such, with what to do.
+  const std::string nan = std::string(8, '\xff') + std::string(2 * 784 * 4 - 8, '\0');
+  base::write_file_atomically(files_.file("nan.npy"), images::npy_file("<f4", "(2, 1, 28, 28)", nan));
+  EXPECT_EQ(error_of(files_.file("nan.npy").string(), labels, lenet),
+            "[train] step 1: the loss is not finite; first bad value: input images of micro-batch 0; nothing was saved "
+            "yet: remove such samples from the data");
+  std::filesystem::remove_all(files_.folder("arrays"));
   EXPECT_EQ(error_of(write("wide.npy", "<f8", "(2, 4, 4)", 256), labels, lenet),
             "[images] \"wide.npy\" holds [2 4 4] of <f8; images are uint8 (|u1) or fp32 (<f4)");
   const std::string unet = "family = \"unet\"\nembed = 2\noutputs = 2";
@@ -283,7 +290,7 @@ TEST_F(ImageRuns, AHeadIsTrainedOnFrozenConvolutions) {
   };
   EXPECT_NE(
       refused().find("holds fc3.weight [embed:84 class:10], the model needs [embed:84 class:3]: [model] must be that "
-                     "of the checkpoint, or train.init_new = [\"fc3\"] begins it anew"),
+                     "of the checkpoint, or train.init_new = [\"fc3\"] initializes it anew"),
       std::string::npos)
       << refused();
   run_here(toml(), in("tuned", {"train.init_new=[\"fc3\"]"}));
@@ -308,7 +315,7 @@ TEST_F(ImageRuns, ThePageShowsPredictions) {
   const std::string page = base::read_file(files_.folder("run") / "report.html");
   EXPECT_EQ(markup_fault(page), "");
   EXPECT_NE(page.find("<h2>Predictions</h2>"), page.npos);
-  EXPECT_NE(page.find("<h3>Confusions</h3>"), page.npos);
+  EXPECT_NE(page.find("<h3>Confusion matrix</h3>"), page.npos);
   const std::string top1 = classified.out.substr(0, classified.out.find('%') + 1);  // "top-1 98.00%"
   EXPECT_NE(page.find(top1), page.npos) << top1;
   size_t images = 0;
@@ -318,6 +325,12 @@ TEST_F(ImageRuns, ThePageShowsPredictions) {
   const Ended damaged = run_kintsugi(files_.folder(""), "report " + run);
   EXPECT_EQ(damaged.code, 0);
   EXPECT_NE(damaged.err.find("the predictions cannot be shown"), damaged.err.npos) << damaged.err;
+  // Labels that the model does not have.
+  base::write_file_atomically(files_.file("hundred.bin"), images::cifar_file({3, 99}, 2));
+  const Ended other =
+      run_kintsugi(files_.folder(""), "classify " + run + " " + files_.file("hundred.bin").string() + " --show 0");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("has label 99; the model has classes 0 to 9"), other.err.npos) << other.err;
   const Ended nowhere =
       run_kintsugi(files_.folder(""), "classify " + files_.folder("").string() + " " + test + " --report");
   EXPECT_NE(nowhere.err.find("--report is for the page of a run"), nowhere.err.npos) << nowhere.err;

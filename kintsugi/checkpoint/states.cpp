@@ -1,5 +1,8 @@
 #include "kintsugi/checkpoint/states.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -39,6 +42,35 @@ bool is_in_one_dim(const tensor::Shape& stored, const tensor::Shape& wanted) {
          stored.elements() == wanted.elements();
 }
 
+// The layers, as prefixes of names, of which the checkpoint lacks a state or has it in another shape.
+std::set<std::string> other_layers(const Program& p, const TensorSource& source, Load what, const LeftOut& left_out) {
+  std::set<std::string> layers;
+  for (const StateInfo& s : p.states) {
+    if (!s.saved || stored_kind(s) != Kind::weight) continue;
+    const std::string name = source_name(s, what);
+    if (left_out && left_out(name)) continue;
+    bool same = false;
+    try {
+      const tensor::Shape& stored = source.type(name).shape;
+      same = stored == s.whole.shape || is_in_one_dim(stored, s.whole.shape);
+    } catch (const base::UserError&) {  // not there
+    }
+    if (!same) layers.insert(name.substr(0, name.rfind('.')));
+  }
+  return layers;
+}
+
+// What would be right where the shape of a state differs: another [model], or only a new head.
+std::string shape_advice(const Program& p, const TensorSource& source, Load what, const LeftOut& left_out) {
+  constexpr int64_t kMostNew = 2;
+  const std::set<std::string> layers = other_layers(p, source, what, left_out);
+  if (!left_out) return "[model] must be that of the checkpoint";
+  if (std::ssize(layers) > kMostNew)
+    return fmt::format("{} layers differ: [model] must be that of the checkpoint", layers.size());
+  return fmt::format("[model] must be that of the checkpoint, or train.init_new = [\"{}\"] initializes {} anew",
+                     fmt::join(layers, "\", \""), layers.size() == 1 ? "it" : "them");
+}
+
 // The states to load; throws UserError if the checkpoint does not hold them.
 std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what,
                                             const LeftOut& left_out) {
@@ -50,11 +82,8 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
     if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
     if (stored != s.whole.shape && !is_in_one_dim(stored, s.whole.shape))
-      throw base::UserError(
-          "checkpoint", "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint{}",
-          source.folder().string(), name, to_string(stored), to_string(s.whole.shape),
-          left_out ? fmt::format(", or train.init_new = [\"{}\"] begins it anew", name.substr(0, name.rfind('.')))
-                   : "");
+      throw base::UserError("checkpoint", "\"{}\" holds {} {}, the model needs {}: {}", source.folder().string(), name,
+                            to_string(stored), to_string(s.whole.shape), shape_advice(p, source, what, left_out));
     list.push_back(&s);
   }
   return list;

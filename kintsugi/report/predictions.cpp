@@ -24,7 +24,7 @@ std::string html_sample(const PredictedImage& sample) {
   const PredictedClass& best = sample.best.front();
   const bool wrong = sample.label >= 0 && sample.label != best.number;
   std::string text = fmt::format("{} ({:.0f}%)", best.number, 100 * best.probability);
-  if (wrong) text += fmt::format(", is {}", sample.label);
+  if (wrong) text += fmt::format(", label {}", sample.label);
   return fmt::format("<figure{}><img alt=\"\" src=\"data:image/bmp;base64,{}\"><figcaption>{}</figcaption></figure>\n",
                      wrong ? " class=\"wrong\"" : "", sample.bitmap, escape_html(text));
 }
@@ -36,7 +36,7 @@ std::string matrix(const Predictions& p) {
     table.head.push_back(fmt::format("{}", c));
   }
   table.align += 'r';
-  table.head.emplace_back("found");
+  table.head.emplace_back("recall");
   for (size_t label = 0; label < p.counts.size(); ++label) {
     const std::vector<int64_t>& row = p.counts[label];
     const int64_t images = std::accumulate(row.begin(), row.end(), int64_t{0});
@@ -52,7 +52,7 @@ std::string matrix(const Predictions& p) {
 // The most frequent confusions of many classes.
 std::string confusions(const Predictions& p) {
   struct Confused {
-    size_t label, taken_for;
+    size_t label, predicted;
     int64_t count;
   };
   std::vector<Confused> list;
@@ -63,7 +63,7 @@ std::string confusions(const Predictions& p) {
   if (list.size() > kMostConfusions) list.resize(kMostConfusions);
   Table table = {.align = "rrr", .head = {"label", "predicted", "images"}};
   for (const Confused& c : list)
-    table.rows.push_back({fmt::format("{}", c.label), fmt::format("{}", c.taken_for), base::group_digits(c.count)});
+    table.rows.push_back({fmt::format("{}", c.label), fmt::format("{}", c.predicted), base::group_digits(c.count)});
   return list.empty() ? "" : html_table(table);
 }
 
@@ -123,7 +123,7 @@ Predictions read_predictions(std::string_view name, std::string_view text) {
 }
 
 std::string html_predictions(const Predictions& p) {
-  std::string about = fmt::format("Of {}, by {}", p.images, p.checkpoint);
+  std::string about = fmt::format("{}, classified by {}", p.images, p.checkpoint);
   if (p.labelled > 0)
     about += fmt::format(": top-1 {}, top-5 {} of {} images", percent(p.first, p.labelled), percent(p.five, p.labelled),
                          base::group_digits(p.labelled));
@@ -134,8 +134,9 @@ std::string html_predictions(const Predictions& p) {
     html += "</div>\n";
   }
   if (p.labelled == 0) return html;
-  html += html_heading("Confusions");
-  return html + (p.counts.size() <= kMostColumns ? matrix(p) : confusions(p));
+  const bool whole = p.counts.size() <= kMostColumns;
+  html += html_heading(whole ? "Confusion matrix" : "Most frequent confusions");
+  return html + (whole ? matrix(p) : confusions(p));
 }
 
 }  // namespace kintsugi::report

@@ -43,11 +43,11 @@ std::string error_of(const std::string& text) {
 
 TEST(Predictions, AreAGridAndAMatrix) {
   const std::string html = page_of(made());
-  EXPECT_TRUE(has(html, "<p>Of test.bin, by runs/&lt;a&gt;: top-1 60.00%, top-5 100.00% of 5 images.</p>")) << html;
+  EXPECT_TRUE(has(html, "<p>test.bin, classified by runs/&lt;a&gt;: top-1 60.00%, top-5 100.00% of 5 images.</p>")) << html;
   EXPECT_TRUE(has(html, "<figure><img alt=\"\" src=\"data:image/bmp;base64,Qk0=\"><figcaption>0 (75%)</figcaption>"));
   EXPECT_TRUE(has(html,
                   "<figure class=\"wrong\"><img alt=\"\" src=\"data:image/bmp;base64,Qk0/\"><figcaption>0 (50%), "
-                  "is 1</figcaption>"));
+                  "label 1</figcaption>"));
   EXPECT_TRUE(has(html, "base64,Qk0+\"><figcaption>1 (50%)</figcaption>"));
   EXPECT_TRUE(has(html,
                   "<tr><td class=\"r\">0</td><td class=\"r\">2</td><td class=\"r\">1</td><td "
@@ -60,6 +60,7 @@ TEST(Predictions, OfManyClassesAreTheMostFrequentConfusions) {
   p.counts[7][9] = 3;
   p.counts[2][1] = 40;
   const std::string html = page_of(p);
+  EXPECT_TRUE(has(html, "<h3>Most frequent confusions</h3>"));
   EXPECT_TRUE(has(html,
                   "<th class=\"r\">images</th></tr>\n</thead>\n<tbody>\n<tr><td class=\"r\">2</td><td "
                   "class=\"r\">1</td><td class=\"r\">40</td></tr>\n<tr><td class=\"r\">7</td>"))
