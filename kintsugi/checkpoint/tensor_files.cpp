@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -24,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr std::string_view kSafetensors = ".safetensors";
+constexpr std::string_view kWeightFiles[] = {kSafetensors, ".pth", ".pt", ".bin", ".ckpt"};
 constexpr std::string_view kPyTorch[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
 
 }  // namespace
@@ -48,6 +52,19 @@ void TensorFiles::refuse() const {
                             "{} holds {}, which is not read; write it as safetensors with transformers' "
                             "save_pretrained(safe_serialization=True)",
                             base::in_quotes(path_.string()), name);
+  std::string weights;  // the first in alphabetical order
+  for (fs::directory_iterator i(path_, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string(), kind = i->path().extension().string();
+    if (std::ranges::find(kWeightFiles, kind) != std::end(kWeightFiles) && (weights.empty() || name < weights))
+      weights = name;
+  }
+  if (weights.ends_with(kSafetensors))
+    throw base::UserError(kWhereSafetensors, "{} holds {}; the weights must be in {}", base::in_quotes(path_.string()),
+                          base::one_line(weights, 60), kSingle);
+  if (!weights.empty())
+    throw base::UserError(kWhereSafetensors,
+                          "{} holds {}, which is not read; write its tensors with safetensors.torch.save_file to {}",
+                          base::in_quotes(path_.string()), base::one_line(weights, 60), kSingle);
   throw base::UserError(kWhereSafetensors, "{} holds neither {} nor {}", base::in_quotes(path_.string()), kSingle,
                         kIndex);
 }

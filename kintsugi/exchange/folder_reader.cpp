@@ -96,6 +96,21 @@ bool is_hugging_face(const fs::path& folder) {
   return false;
 }
 
+void require_no_weight_file(const fs::path& path) {
+  std::error_code error;
+  const std::string kind = path.extension().string();
+  if (!fs::is_regular_file(path, error)) return;
+  if (kind == ".safetensors")
+    throw base::UserError("model",
+                          "{} is a file; name its folder, with the weights as model.safetensors and a config.json",
+                          base::in_quotes(path.string()));
+  if (kind == ".pth" || kind == ".pt" || (kind == ".bin" && path.filename() == "pytorch_model.bin") || kind == ".ckpt")
+    throw base::UserError("model",
+                          "{} is a file in PyTorch's format, which is not read; write its tensors with "
+                          "safetensors.torch.save_file as model.safetensors to a folder with a config.json",
+                          base::in_quotes(path.string()));
+}
+
 std::string config_text(const fs::path& folder) {
   return base::read_file(config_path(folder), {16 << 20, "a config.json"});
 }

@@ -20,6 +20,9 @@ namespace kintsugi::exchange {
 // Whether the folder contains what a FolderReader reads, and is not a checkpoint of ours.
 bool is_hugging_face(const std::filesystem::path& folder);
 
+// Throws UserError for a file of weights, which is no folder.
+void require_no_weight_file(const std::filesystem::path& path);
+
 // The content of config.json; throws UserError if it cannot be read.
 std::string config_text(const std::filesystem::path& folder);
 // What the folder says of the model: config.json, and for images preprocessor_config.json, if there is one.

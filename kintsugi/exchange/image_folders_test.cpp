@@ -198,6 +198,21 @@ TEST(ImageFolders, WhatDoesNotFitIsNamed) {
             "model.state_dict(), which has them, rather than parameters");
 }
 
+TEST(ImageFolders, FilesOfWeightsAreNoFolders) {
+  ScratchFolder scratch;
+  checkpoint::put(scratch / "resnet50.pth", "PK");
+  checkpoint::put(scratch / "resnet50.safetensors", "");
+  const auto error_for = [&](const char* file) {
+    return error_of([&] { import_folder({.folder = scratch / file, .run = scratch / "new"}); }, scratch.path());
+  };
+  EXPECT_EQ(error_for("resnet50.pth"),
+            "[model] \"resnet50.pth\" is a file in PyTorch's format, which is not read; write its tensors with "
+            "safetensors.torch.save_file as model.safetensors to a folder with a config.json");
+  EXPECT_EQ(error_for("resnet50.safetensors"),
+            "[model] \"resnet50.safetensors\" is a file; name its folder, with the weights as model.safetensors and a "
+            "config.json");
+}
+
 // As torchvision's, whatever the size of the images.
 TEST(ImageFolders, LargeStemOfSmallImages) {
   ScratchFolder scratch;

@@ -139,6 +139,7 @@ Imported import_adapted(const ImportOptions& options) {
 }
 
 Imported import_whole(const ImportOptions& options) {
+  require_no_weight_file(options.folder);
   const FolderReader reader(options.folder, options.allow_not_finite);
   reader.require_head();
   const auto tokenizer = text::find_tokenizer(reader.folder());

@@ -141,7 +141,10 @@ SavedModel open_adapted(const fs::path& path, comm::Communicator& all) {
 
 SavedModel open_model(const fs::path& path, comm::Communicator& all) {
   bool adapted = false;
-  comm::together(all, [&] { adapted = is_adapter_folder(path); });
+  comm::together(all, [&] {
+    require_no_weight_file(path);
+    adapted = is_adapter_folder(path);
+  });
   if (comm::of_rank_0(all, adapted)) return open_adapted(path, all);
   bool theirs = false;
   comm::together(all, [&] { theirs = is_hugging_face(path); });
