@@ -12,7 +12,7 @@
 namespace kintsugi::ops {
 namespace {
 
-constexpr std::string_view kMoment = "moment", kGroup = "batch_group";
+constexpr std::string_view kMoment = "moment", kGroup = "batch_group", kGroupMoment = "group_moment";
 
 const tensor::Dim& channels(const Shape& x) {
   return x[x.rank() - 1];
@@ -111,16 +111,16 @@ OpRow running_statistics() {
           .in_place = {{"mean", "mean"}, {"variance", "variance"}}};
 }
 
-// moments: [moment channels], sums over groups of their mean and unbiased variance, and the number of groups.
+// moments: [group_moment channels], sums over groups of their mean and unbiased variance, and the number of groups.
 OpRow batch_moments() {
   return {.kind = "batch_moments",
           .ins = {"statistics"},
           .outs = {"moments"},
           .infer = [](Types ins, const Attributes&) -> OutTypes {
-            return {{Shape{{std::string(kMoment), 3}, channels(ins["statistics"].shape)}, DType::f64}};
+            return {{Shape{{std::string(kGroupMoment), 3}, channels(ins["statistics"].shape)}, DType::f64}};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 4.0 * elements(ins); },
-          .whole = {kMoment}};
+          .whole = {kMoment, kGroupMoment}};
 }
 
 // mean, variance: the new running statistics; the attribute "momentum" is the weight of the mean over groups.
@@ -132,7 +132,7 @@ OpRow running_moments() {
             return {ins["mean"], ins["variance"]};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 8.0 * elements(ins); },
-          .whole = {kMoment},
+          .whole = {kGroupMoment},
           .keeps_zero = true,
           .in_place = {{"mean", "mean"}, {"variance", "variance"}}};
 }

@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kChannelThreads) follow_statistics(Running r) 
           false);
 }
 
-// Of the groups of a batch. statistics, moments: [groups moment channels], [moment channels]
+// Of the groups of a batch. statistics, moments: [groups moment channels], [group_moment channels]
 __global__ void __launch_bounds__(kChannelThreads)
     sum_moments(Moments batch, double unbiased, int64_t groups, int64_t channels, double* moments) {
   wait_for_kernels_before();

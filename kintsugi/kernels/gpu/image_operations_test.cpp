@@ -189,7 +189,7 @@ TEST(OnDevice, BatchNormsInGroups) {
                dbeta = random_tensor(of_groups, DType::f32, 9, 0, 9),
                mean = random_tensor(channel, DType::f32, 5, 1, 2),
                variance = random_tensor(channel, DType::f32, 6, 1, 2),
-               moments({{"moment", 3}, {"channel", channels}}, DType::f64);
+               moments({{"group_moment", 3}, {"channel", channels}}, DType::f64);
         const Tensor y(shape, dtype);
         const DeviceTolerance tolerance = {2e-5, 5e-5};
         Attributes relu = b.attributes;

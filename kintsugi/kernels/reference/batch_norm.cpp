@@ -149,7 +149,7 @@ void batch_moments(const KernelCall& call) {
 void running_moments(const KernelCall& call) {
   using In = RunningMomentsIn;
   std::vector<double> mean = load(call.ins[In::kMean]), variance = load(call.ins[In::kVariance]);
-  const std::vector<double> sums = load(call.ins[In::kMoments]);  // [moment channels]
+  const std::vector<double> sums = load(call.ins[In::kMoments]);  // [group_moment channels]
   const double momentum = call.attributes.number("momentum");
   for (size_t c = 0; c < mean.size(); ++c) {
     const double groups = sums[2 * mean.size() + c];

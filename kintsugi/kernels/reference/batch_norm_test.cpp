@@ -137,7 +137,7 @@ TEST(ReferenceBatchNorm, MomentsOfGroupsByHand) {
   const Shape channel = {{"channel", 1}};
   Tensor x({{"batch", 4}, {"channel", 1}}, DType::f64, {1, 3, 6, 10}),
       statistics({{"batch_group", 2}, {"moment", 2}, {"channel", 1}}, DType::f64),
-      moments({{"moment", 3}, {"channel", 1}}, DType::f64), mean(channel, DType::f64, {1}),
+      moments({{"group_moment", 3}, {"channel", 1}}, DType::f64), mean(channel, DType::f64, {1}),
       variance(channel, DType::f64, {1});
   run_reference({.kind = "batch_statistics", .attributes = {{"samples", int64_t{2}}}}, {&x}, {&statistics});
   expect_close(statistics, {4, 10, 16, 136}, 0, 0);
