@@ -287,8 +287,9 @@ void add_evaluate(Command& kintsugi) {
   const auto o = std::make_shared<EvaluateOptions>();
   o->model = add_model_options(verb);
   verb.text("--data", o->data,
-            "A token file; default: the run's validation split. With --task: the task's file or folder");
-  verb.text("--labels", o->labels, "CSV file with the labels of the documents, for classification and regression");
+            "A token file, images or a CSV file; default: the run's validation split. With --task: the task's file or "
+            "folder");
+  verb.text("--labels", o->labels, "The labels of documents or images, if they are in a separate file");
   verb.texts("--with", o->with,
              "A further model of an ensemble, whose probabilities are averaged with the first's (repeatable)");
   verb.integer("--sequence", o->sequence, range_of("train.sequence"), "Tokens per sample; default: that of training");

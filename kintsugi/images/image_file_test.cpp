@@ -228,7 +228,7 @@ TEST(ImageFile, ReadsVolumesWithNumbers) {
   folder.write("short.csv", "1,2\n");
   EXPECT_NE(error_of([&] {
               const ImageFile bad(folder / "x.npy", folder / "short.csv", LabelKind::numbers);
-            }).find("has numbers of 1 images"),
+            }).find("has numbers for 1 images"),
             std::string::npos);
 }
 
