@@ -209,8 +209,12 @@ TEST(ResolveParallel, Stages) {
       error_in("pipe = 2\nstages = \"1-2 3\"\n"),
       "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is not a number of layers; write how many layers "
       "each chunk has: \"5 7\"");
-  EXPECT_EQ(error_in("space = 2\nspace_dims = \"height,width\"\n"),
-            "[config] run.toml:3: parallel.space_dims = \"height,width\": \"height,width\" is no dim of images; write "
+  EXPECT_EQ(
+      error_in("space = 2\n"),
+      "[config] run.toml:2: parallel.space = 2 splits images, and a gpt model reads tokens, which parallel.context "
+      "splits");
+  EXPECT_EQ(error_in("space_dims = \"height,width\"\n"),
+            "[config] run.toml:2: parallel.space_dims = \"height,width\": \"height,width\" is no dim of images; write "
             "height, width or depth, separated by spaces");
   EXPECT_EQ(
       error_in("pipe = 2\nranks = 3\n"),
