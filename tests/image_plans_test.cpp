@@ -23,6 +23,8 @@ config::Settings image_model(const std::string& name, const std::string& dtype) 
   m.layers = 2;
   if (const int64_t fixed = models::family(family).config.layers; fixed > 0) m.layers = fixed;
   m.image_channels = 2;
+  m.image_mean = {0.3, 0.6};
+  m.image_deviation = {0.2, 0.4};
   m.image_height = family == "lenet" ? 17 : 16;
   m.image_width = 16;
   m.embed = family == "unet" ? 2 : 16;
