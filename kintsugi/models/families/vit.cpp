@@ -1,6 +1,5 @@
 // ViT (Dosovitskiy et al. 2021): image patches as the tokens of a pre-norm encoder, followed by classes or numbers from
 // the class token or the mean of all tokens, or by fields: of each token, the numbers of its patch.
-#include "kintsugi/base/error.h"
 #include "kintsugi/models/convnet.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/tensor/window.h"
@@ -48,11 +47,6 @@ struct Patches {
 ValueId tokens_of_patches(Builder& b) {
   Graph& g = b.graph();
   const config::Model& m = b.model();
-  if (m.image_depth > 0)
-    throw base::UserError("model",
-                          "vit reads images, and model.image_depth = {} is that of volumes; unet, cosmoflow and the "
-                          "other convolutional networks read them",
-                          m.image_depth);
   const ValueId x = images(b);
   const Patches patches(m);
   const int64_t tokens = patches.number();
