@@ -31,6 +31,8 @@ Sets make_logits_again(const Settings& s) {
 
 Sets half_a_micro_batch(const Settings& s) {
   if (s.train.micro_batch % 2 != 0 || s.train.reproducible > 0) return {};
+  const int64_t group = config::batch_norm_group(s);  // stays as it is
+  if (group > 0 && s.train.micro_batch / 2 % group != 0) return {};
   return {{"train.micro_batch", s.train.micro_batch / 2}};
 }
 

@@ -62,6 +62,14 @@ TEST(Changes, NoneOfWhatIsSoAlready) {
             (Texts{"", "", "", "", "", "", "", "", "", "parallel.tensor = 4, parallel.ranks = 12", "", ""}));
 }
 
+TEST(Changes, KeepTheGroupsOfBatchNorms) {
+  config::Settings s = on({.ranks = 2, .data = 2});
+  s.model.batch_norm = "replica";
+  EXPECT_EQ(changes_of(s)[3], "");
+  s.model.batch_norm_samples = 2;
+  EXPECT_EQ(changes_of(s)[3], "train.micro_batch = 2");
+}
+
 TEST(Changes, AreMade) {
   const config::Settings s = with(
       on({.ranks = 2, .data = 2}),

@@ -463,6 +463,7 @@ UnitCost whole_model(const Settings& settings) {
   Settings s = settings_of(settings, {});
   s.train.global_batch = s.train.micro_batch = 1;
   s.train.reproducible = 0;
+  s.model.batch_norm = "all";  // one sample may be less than a group
   const Program p = compile::only_stage(
       compile::compile({.settings = s, .kernels = *compile::kernels_of(s), .extent = lower::Extent::timed}));
   UnitCost all;
