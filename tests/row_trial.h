@@ -173,10 +173,10 @@ inline std::vector<Tensor> run_row(const RowTrial& t, std::vector<Tensor> ins, c
   return run_row_on(*reference, t, std::move(ins), outs, call);
 }
 
-inline std::string difference(const Tensor& got, const Tensor& want) {
+inline std::string difference(const Tensor& got, const Tensor& want, double tolerance = 1e-10) {
   for (int64_t i = 0; i < want.elements(); ++i) {
     const double g = got.get(i), w = want.get(i);
-    if (g == w || std::abs(g - w) <= 1e-12 + 1e-10 * std::abs(w)) continue;
+    if (g == w || std::abs(g - w) <= tolerance * (0.01 + std::abs(w))) continue;
     return fmt::format("element {} is {}, not {}", i, g, w);
   }
   return "";
@@ -340,14 +340,15 @@ inline WindowPart window_part(const RowTrial& t, const std::string& dim, int ran
   return part;
 }
 
-// The same for a dim with a window.
-inline std::string check_window_split(const RowTrial& t, const std::string& dim, int ranks,
-                                      const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
+// The same for a dim with a window; `run` computes the parts.
+template <typename Run>
+std::string check_window_split(const RowTrial& t, const std::string& dim, int ranks, const std::vector<Tensor>& ins,
+                               const std::vector<Tensor>& whole, const Run& run, double tolerance = 1e-10) {
   std::vector<Tensor> joined;
   for (const Type& type : t.outs) joined.emplace_back(type).fill(0.0);
   for (int rank = 0; rank < ranks; ++rank) {
     const WindowPart part = window_part(t, dim, ranks, rank, ins);
-    const std::vector<Tensor> outs = run_row(part.local, part.ins, part.outs, {.indices = part.indices});
+    const std::vector<Tensor> outs = run(part.local, part.ins, part.outs, {.indices = part.indices});
     for (size_t j = 0; j < outs.size(); ++j) {
       const Shape& shape = t.outs[j].shape;
       if (!shape.has(dim)) {
@@ -362,7 +363,7 @@ inline std::string check_window_split(const RowTrial& t, const std::string& dim,
     }
   }
   for (size_t j = 0; j < whole.size(); ++j)
-    if (const std::string d = difference(joined[j], whole[j]); !d.empty())
+    if (const std::string d = difference(joined[j], whole[j], tolerance); !d.empty())
       return fmt::format("{}: split along {} over {} ranks, output {}: {}", t.text(), dim, ranks, j, d);
   return "";
 }

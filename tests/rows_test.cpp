@@ -44,7 +44,7 @@ std::string check_all_splits(const RowTrial& t) {
   for (const std::string& dim : splittable(t)) {
     if (window_of(t, dim)) {
       for (const int ranks : {2, 3})
-        if (std::string wrong = check_window_split(t, dim, ranks, ins, whole); !wrong.empty()) return wrong;
+        if (std::string wrong = check_window_split(t, dim, ranks, ins, whole, run_row); !wrong.empty()) return wrong;
       continue;
     }
     for (const Cut& cut : cuts(size_of_dim(t, dim)))

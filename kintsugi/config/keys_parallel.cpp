@@ -85,9 +85,10 @@ std::vector<Key> other_parallel_keys() {
            "loss_parallel"}),
       parallel<&Parallel::rules>({"rules", Texts{"a list of rules \"dim [in family] -> axes [, padded] [, in steps]\""},
                                   free, "", "user-defined rules, applied before those of the other keys", "plan rule"}),
-      parallel<&Parallel::allow_repeat>({"allow_repeat", Boolean{}, free, "",
-                                         "allow an axis larger than the dims that it splits: its ranks repeat work or idle; otherwise an error",
-                                         "allow_replication"}),
+      parallel<&Parallel::allow_repeat>(
+          {"allow_repeat", Boolean{}, free, "",
+           "allow an axis larger than the dims that it splits: its ranks repeat work or idle; otherwise an error",
+           "allow_replication"}),
       parallel<&Parallel::mesh_order>({"mesh_order", Text{"the axes, outermost first"}, free, "",
                                        "order of mesh axes, outermost first; ranks along the last axis are adjacent",
                                        "axis_order order"}),
