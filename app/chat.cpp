@@ -188,8 +188,8 @@ void chat_on_rank(const ChatOptions& o, const config::Parallel& layout, comm::Wo
   const int64_t most = model.settings().model.context,
                 context = o.context > 0 ? o.context : evaluate::default_positions(model.settings(), 1);
   comm::together(model.all(), [&] {
+    require_tokenizer("chat", model);
     if (context > most) throw base::UserError("chat", "--context {} exceeds the model's {} positions", context, most);
-    if (!model.tokenizer()) throw base::UserError("chat", "\"{}\" has no tokenizer", model.folder().string());
     chat = &template_of(o, model);
     graphs = models::build_generation(model.settings(), 1, evaluate::prompt_bucket(context, context), context);
   });

@@ -44,8 +44,8 @@ constexpr int64_t kReportedSide = 64;  // pixels
 // UserError unless the model gives a class to images of that size.
 std::shared_ptr<const images::ImageSet> open_set(const ClassifyOptions& o, const config::Model& m) {
   if (!models::reads_images(m) || config::objective(m) != config::Objective::classes)
-    throw base::UserError("classify", "a {} model with objective \"{}\" does not classify images", m.family,
-                          m.objective);
+    throw base::UserError("classify", "a {} model with objective \"{}\" does not classify images{}", m.family,
+                          m.objective, models::reads_images(m) ? "; use kintsugi predict" : "");
   const images::LabelKind kind = o.labels.empty() ? images::LabelKind::none : images::LabelKind::classes;
   auto set = std::make_shared<const images::ImageSet>(
       std::vector<std::filesystem::path>(o.files.begin(), o.files.end()), o.labels, images::Use::evaluate, kind);

@@ -64,7 +64,7 @@ struct EncodedTexts {
 };
 
 EncodedTexts encode_texts(const EmbedOptions& o, const evaluate::CheckpointModel& model) {
-  if (!model.tokenizer()) throw base::UserError("embed", "\"{}\" has no tokenizer", model.folder().string());
+  require_tokenizer("embed", model);
   const config::Model& m = model.settings().model;
   const text::SpecialTokens around = model.tokenizer()->special_tokens();
   const auto most = static_cast<size_t>(m.context);

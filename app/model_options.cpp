@@ -16,8 +16,10 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/launch/process.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
@@ -108,6 +110,15 @@ void warn_of_repeated(const std::vector<std::string>& axes, const std::string& w
   for (const std::string& axis : axes)
     progress.print(
         fmt::format("warning: mesh axis \"{}\" splits nothing of {}: its ranks repeat the work of one", axis, what));
+}
+
+void require_tokenizer(const std::string& verb, const evaluate::CheckpointModel& model) {
+  const config::Model& m = model.settings().model;
+  if (models::reads_images(m))
+    throw base::UserError(verb, "{} is a model of images, {}, and has no text; use kintsugi classify or predict",
+                          base::in_quotes(model.folder().string()), m.family);
+  if (!model.tokenizer())
+    throw base::UserError(verb, "\"{}\" has no tokenizer, which is needed to decode text", model.folder().string());
 }
 
 void note_positions(int64_t positions, int64_t most, bool named, Progress& progress) {

@@ -12,6 +12,10 @@
 #include "kintsugi/config/origin.h"
 #include "kintsugi/config/settings.h"
 
+namespace kintsugi::evaluate {
+class CheckpointModel;
+}
+
 namespace kintsugi::app {
 
 struct ModelOptions {
@@ -43,6 +47,9 @@ void print_warnings(const config::Resolved& layout);
 void print_notes(const std::vector<std::string>& notes, Progress& progress);
 
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress);
+
+// Throws UserError "[verb] ..." unless the model reads tokens and has a tokenizer.
+void require_tokenizer(const std::string& verb, const evaluate::CheckpointModel& model);
 
 // Says that caches have fewer positions than the model, unless the user named their number.
 void note_positions(int64_t positions, int64_t most, bool named, Progress& progress);

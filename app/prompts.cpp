@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/model_options.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/text/chat_template.h"
@@ -96,9 +97,7 @@ void check_prompt_options(const PromptOptions& o) {
 }
 
 std::vector<Prompt> read_prompts(const PromptOptions& o, const evaluate::CheckpointModel& model) {
-  if (!model.tokenizer())
-    throw base::UserError("generate", "\"{}\" has no tokenizer, which is needed to decode text",
-                          model.folder().string());
+  require_tokenizer("generate", model);
   std::vector<Prompt> prompts;
   for (const std::string& text : given_texts(o)) prompts.push_back(read_prompt(o, text, model));
   return prompts;

@@ -106,9 +106,7 @@ void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::
   const int64_t context =
       o.context > 0 ? o.context : evaluate::default_positions(model.settings(), o.slots > 0 ? o.slots : 1);
   comm::together(model.all(), [&] {
-    if (!model.tokenizer())
-      throw base::UserError("serve", "\"{}\" has no tokenizer, which is needed to decode text",
-                            model.folder().string());
+    require_tokenizer("serve", model);
     if (context > model.settings().model.context)
       throw base::UserError("serve", "--context {} exceeds the model's {} positions", context,
                             model.settings().model.context);

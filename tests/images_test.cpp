@@ -331,6 +331,10 @@ TEST_F(ImageRuns, ThePageShowsPredictions) {
       run_kintsugi(files_.folder(""), "classify " + run + " " + files_.file("hundred.bin").string() + " --show 0");
   EXPECT_EQ(other.code, 1);
   EXPECT_NE(other.err.find("has label 99; the model has classes 0 to 9"), other.err.npos) << other.err;
+  const Ended text = run_kintsugi(files_.folder(""), "generate " + run + " --prompt x");
+  EXPECT_NE(text.err.find("is a model of images, lenet, and has no text; use kintsugi classify or predict"),
+            text.err.npos)
+      << text.err;
   const Ended nowhere =
       run_kintsugi(files_.folder(""), "classify " + files_.folder("").string() + " " + test + " --report");
   EXPECT_NE(nowhere.err.find("--report is for the page of a run"), nowhere.err.npos) << nowhere.err;

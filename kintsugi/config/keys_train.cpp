@@ -39,11 +39,13 @@ Key grpo(KeyRow row) {
 std::vector<Key> data_keys() {
   return {
       data<&Data::train>({"train", Sources{}, moved, "",
-                          "training token files, from `kintsugi prepare`: a path, or a table of path = weight",
+                          "training data: token files from `kintsugi prepare`, files or folders of images, or CSV "
+                          "files; a path, or a table of path = weight",
                           "path dataset train_path train_data data_path"}),
-      data<&Data::validation>({"validation", Domains{}, moved, "",
-                               "validation token files: a path, or a table of domain = path; empty: none",
-                               "valid val eval validation_path test"}),
+      data<&Data::validation>(
+          {"validation", Domains{}, moved, "",
+           "validation data, of the kind of train: a path, or a table of domain = path; empty: none",
+           "valid val eval validation_path test"}),
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "restrict attention and loss to within documents",
                                       "reset_attention_mask reset_position_ids"}),
@@ -51,10 +53,11 @@ std::vector<Key> data_keys() {
                                   "prepend first_token to each sample; prompts and exported folders follow",
                                   "add_bos bos prepend_bos add_bos_token"}),
       data<&Data::train_labels>({"train_labels", Text{"a path"}, moved, "",
-                                 "CSV file with the class or numbers of each training document, one per line",
+                                 "labels of the training data: a CSV file with one line per document or image, or for "
+                                 "images an npy or idx file",
                                  "labels train_targets"}),
       data<&Data::validation_labels>(
-          {"validation_labels", Text{"a path"}, moved, "", "the same of validation", "validation_targets"}),
+          {"validation_labels", Text{"a path"}, moved, "", "labels of the validation data", "validation_targets"}),
       data<&Data::crop_padding>({"crop_padding", Integer{0, 4096}, fixed, "",
                                  "zero padding from which training takes random crops of the image's size",
                                  "random_crop padding pad"}),
