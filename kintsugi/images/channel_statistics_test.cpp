@@ -21,7 +21,7 @@ std::string floats(const std::vector<float>& values) {
 
 TEST(ChannelStatistics, OfBytes) {
   const TestFolder folder;
-  folder.write("last.npy", npy_file("|u1", "(1, 1, 5, 2)", std::string{0, 1, 0, 1, 0, 1, 0, 1, 0, 3}));
+  folder.write("last.npy", npy_file("|u1", "(1, 5, 1, 2)", std::string{0, 1, 0, 1, 0, 1, 0, 1, 0, 3}));
   const ImageFile last(folder / "last.npy", "", LabelKind::none);
   const ChannelStatistics of_last = channel_statistics(last, 1000);
   EXPECT_EQ(of_last.mean[0], 0.0);
