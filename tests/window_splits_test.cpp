@@ -1,11 +1,13 @@
 // Each operation with a window, split along the dim of the window over 2 to 4 ranks, as the whole: kernels 1 to 7,
 // strides and dilations 1 to 3, padding of 0 to 3 positions on either side, sizes that do not divide, and ranks without
-// any output; by the reference kernels and, in fp32, by those of the CPU.
+// any output; by the reference kernels, and by those of the CPU in fp64 and fp32.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 
 #include "kintsugi/kernels/cpu/cpu_kernels.h"
+#include "kintsugi/kernels/reference/reference_kernels.h"
 #include "kintsugi/ops/rows.h"
 #include "tests/row_trial.h"
 
@@ -66,27 +68,35 @@ std::vector<RowTrial> trials_of(const Window& window, int64_t inputs, int64_t gr
   return list;
 }
 
-std::string check(const RowTrial& t, DType dtype) {
-  static const auto cpu = kernels::cpu_kernels();
+// The parts are computed by `set`, the whole by the reference.
+std::string check(const kernels::KernelSet& set, const RowTrial& t) {
+  const double tolerance = t.ins[0].dtype == DType::f64 ? 1e-10 : 1e-4;
+  const auto run = [&](const RowTrial& part, std::vector<Tensor> ins, const std::vector<Type>& outs, RowCall call) {
+    return run_row_on(set, part, std::move(ins), outs, call);
+  };
   const std::vector<Tensor> ins = draw(t, 1, 1), whole = run_row(t, ins, t.outs);
-  for (const int ranks : {2, 3, 4}) {
-    const auto run = [&](const RowTrial& part, std::vector<Tensor> of, const std::vector<Type>& outs, RowCall call) {
-      return dtype == DType::f64 ? run_row(part, std::move(of), outs, call)
-                                 : run_row_on(*cpu, part, std::move(of), outs, call);
-    };
-    if (std::string wrong =
-            check_window_split(t, std::string(kDim), ranks, ins, whole, run, dtype == DType::f64 ? 1e-10 : 1e-4);
-        !wrong.empty())
-      return wrong;
-  }
+  for (const int ranks : {2, 3, 4})
+    if (std::string wrong = check_window_split(t, std::string(kDim), ranks, ins, whole, run, tolerance); !wrong.empty())
+      return std::string(set.name()) + " kernels: " + wrong;
   return "";
 }
 
 }  // namespace
 
-class WindowSplits : public testing::TestWithParam<DType> {};
+struct Computed {
+  std::string name;
+  std::unique_ptr<kernels::KernelSet> (*kernels)();
+  DType dtype;
+};
+
+void PrintTo(const Computed& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class WindowSplits : public testing::TestWithParam<Computed> {};
 
 TEST_P(WindowSplits, AsTheWhole) {
+  const auto set = GetParam().kernels();
   std::mt19937_64 random(1);
   const auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
   for (int64_t kernel = 1; kernel <= 7; ++kernel)
@@ -95,25 +105,29 @@ TEST_P(WindowSplits, AsTheWhole) {
         const Window window = {
             .kernel = kernel, .stride = stride, .dilation = dilation, .low = below(4), .high = below(4)};
         const int64_t fewest = std::max<int64_t>(1, window.extent() - window.low - window.high);
-        for (const RowTrial& t : trials_of(window, fewest + below(16), 1 + below(2), GetParam()))
-          EXPECT_EQ(check(t, GetParam()), "");
+        for (const RowTrial& t : trials_of(window, fewest + below(16), 1 + below(2), GetParam().dtype))
+          EXPECT_EQ(check(*set, t), "");
       }
 }
 
 TEST_P(WindowSplits, Upsampled) {
+  const auto set = GetParam().kernels();
+  const DType dtype = GetParam().dtype;
   for (const char* mode : {"nearest", "linear"})
     for (const int64_t factor : {1, 2, 3, 4, 5})
       for (const int64_t positions : {1, 2, 3, 5, 8}) {
-        const Type x = {values(positions, "channel", 3), GetParam()},
-                   y = {values(positions * factor, "channel", 3), GetParam()};
+        const Type x = {values(positions, "channel", 3), dtype}, y = {values(positions * factor, "channel", 3), dtype};
         Attributes attributes;
         ops::set_upsample(attributes, mode, x.shape, {{std::string(kDim), factor}});
-        EXPECT_EQ(check(trial("upsample", attributes, {x}, y), GetParam()), "");
-        EXPECT_EQ(check(trial("upsample_grad", attributes, {y}, x), GetParam()), "");
+        EXPECT_EQ(check(*set, trial("upsample", attributes, {x}, y)), "");
+        EXPECT_EQ(check(*set, trial("upsample_grad", attributes, {y}, x)), "");
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WindowSplits, testing::Values(DType::f64, DType::f32),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, WindowSplits,
+                         testing::Values(Computed{"reference_fp64", kernels::reference_kernels, DType::f64},
+                                         Computed{"cpu_fp64", kernels::cpu_kernels, DType::f64},
+                                         Computed{"cpu_fp32", kernels::cpu_kernels, DType::f32}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace kintsugi::tests::window_splits_test
