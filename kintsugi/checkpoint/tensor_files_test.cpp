@@ -70,16 +70,19 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
             "[safetensors] \"" + scratch.path().string() +
                 "\" holds pytorch_model.bin, which is not read; write it as safetensors with transformers' "
                 "save_pretrained(safe_serialization=True)");
-  std::filesystem::remove(scratch / "pytorch_model.bin");
+}
+
+TEST(TensorFiles, OtherFilesOfWeightsAreNamed) {
+  ScratchFolder scratch;
+  const auto error = [&] { return error_of([&] { TensorFiles files(scratch.path()); }); };
+  const std::string folder = "[safetensors] \"" + scratch.path().string();
+  EXPECT_EQ(error(), folder + "\" holds neither model.safetensors nor model.safetensors.index.json");
   put(scratch / "resnet50.pth", "PK");
-  EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),
-            "[safetensors] \"" + scratch.path().string() +
-                "\" holds resnet50.pth, which is not read; write its tensors with safetensors.torch.save_file to "
-                "model.safetensors");
+  EXPECT_EQ(error(), folder +
+                         "\" holds resnet50.pth, which is not read; write its tensors with "
+                         "safetensors.torch.save_file to model.safetensors");
   put(scratch / "resnet.safetensors", "");
-  EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),
-            "[safetensors] \"" + scratch.path().string() +
-                "\" holds resnet.safetensors; the weights must be in model.safetensors");
+  EXPECT_EQ(error(), folder + "\" holds resnet.safetensors; the weights must be in model.safetensors");
 }
 
 TEST(TensorFiles, APublishedModelOpens) {

@@ -256,7 +256,7 @@ void FolderReader::require_architecture() {
 
 void FolderReader::refuse_outputs() const {
   for (const MappedTensor& tensor : tensors_) {
-    if (!of_head(tensor)) continue;
+    if (!of_head(tensor) || tensor.shape.size() < 2) continue;  // rather the weight than the bias
     const std::string name = name_in_folder(tensor.name, *names_);
     const int64_t stored = files_.at(name).shape.front(), wanted = tensor.shape.front();
     if (stored == wanted) continue;
