@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Kind { none, text, page, picture, tensors, trace, configuration, cluster, json };
+enum class Kind { none, text, page, picture, array, tensors, trace, configuration, cluster, json };
 
 struct OptionRow {
   std::string_view option;
@@ -25,6 +25,7 @@ constexpr OptionRow kOptions[] = {
     {"--csv", Kind::text},         {"--times", Kind::text},   {"--svg", Kind::picture},
     {"--timeline", Kind::picture}, {"--dump", Kind::tensors}, {"--trace", Kind::trace},
     {"--output", Kind::page},      {"--into", Kind::cluster}, {"--predictions", Kind::text},
+    {"--picture", Kind::picture},
 };
 
 // Names that only our files, or those of Hugging Face folders, have.
@@ -96,6 +97,7 @@ Kind kind_of(const fs::path& path) {
   if (head.empty()) return Kind::none;
   const std::string_view text = head;
   if (text.size() > 9 && text[7] == '\0' && text[8] == '{') return Kind::tensors;
+  if (text.starts_with("\x93NUMPY")) return Kind::array;
   if (text.starts_with("<!DOCTYPE html") || text.starts_with("<!doctype html")) return Kind::page;
   if (text.starts_with("<svg") || text.starts_with("<?xml")) return Kind::picture;
   if (text.starts_with('{')) return Kind::json;
@@ -108,9 +110,12 @@ Kind kind_of(const fs::path& path) {
   return Kind::text;
 }
 
-Kind written_by(std::string_view option) {
-  const auto* row = std::ranges::find(kOptions, option, &OptionRow::option);
-  base::require(row != std::end(kOptions), "app", "{} is not among the options that write", option);
+// --output is a page, an array or a table, by the name of the file.
+Kind written_by(const base::Output& output) {
+  const auto* row = std::ranges::find(kOptions, output.option, &OptionRow::option);
+  base::require(row != std::end(kOptions), "app", "{} is not among the options that write", output.option);
+  if (output.option == "--output" && output.path.extension() == ".npy") return Kind::array;
+  if (output.option == "--output" && output.path.extension() == ".csv") return Kind::text;
   return row->writes;
 }
 
@@ -127,7 +132,7 @@ std::string_view joined_by(const fs::path& path) {
 
 // The owner of an existing file that the option must not replace; "" if it may.
 std::string owner_of(const base::Output& output, const fs::path& path) {
-  const Kind writes = written_by(output.option), is = kind_of(path);
+  const Kind writes = written_by(output), is = kind_of(path);
   const bool documents = output.option == "--dump" && is == Kind::json && path.extension() == ".jsonl";
   const bool own = is_own_name(path), same = is == writes || is == Kind::none || documents;
   int levels = 0;

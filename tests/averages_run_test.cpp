@@ -99,6 +99,8 @@ TEST_F(AveragesRun, FindLearningRate) {
   const Ended two = run("train run.toml --find-learning-rate --picture two.svg --set parallel.data=2 parallel.zero=1");
   EXPECT_EQ(two.out.substr(0, 300), found.out.substr(0, 300)) << two.err;
   EXPECT_EQ(run("train run.toml --picture rates.svg").code, 1);
+  // The picture of an earlier test is replaced.
+  EXPECT_EQ(run("train run.toml --find-learning-rate --picture two.svg").code, 0);
   const Ended refused = run("train run.toml --find-learning-rate --picture corpus/train.bin");
   EXPECT_EQ(refused.code, 1);
 }

@@ -325,6 +325,12 @@ TEST_F(ImageRuns, ThePageShowsPredictions) {
   const Ended damaged = run_kintsugi(files_.folder(""), "report " + run);
   EXPECT_EQ(damaged.code, 0);
   EXPECT_NE(damaged.err.find("the predictions cannot be shown"), damaged.err.npos) << damaged.err;
+  // Logits in the run's folder, and again in their place.
+  for (int time = 0; time < 2; ++time) {
+    const Ended logits =
+        run_kintsugi(files_.folder(""), "classify " + run + " " + test + " --show 0 --output " + run + "/logits.npy");
+    EXPECT_EQ(logits.code, 0) << logits.err;
+  }
   // Labels that the model does not have.
   base::write_file_atomically(files_.file("hundred.bin"), images::cifar_file({3, 99}, 2));
   const Ended other =

@@ -19,6 +19,7 @@ namespace {
 constexpr double kFirstRate = 1e-7, kLastRate = 10.0;
 constexpr double kSmoothing = 0.9;  // of the losses
 constexpr double kDiverged = 4.0;   // times the lowest smooth loss
+constexpr int64_t kSettling = 10;   // steps until a smooth loss is the mean of 1 / (1 - kSmoothing) losses
 
 // A moving average whose first values are not drawn towards 0.
 class SmoothLoss {
@@ -86,7 +87,9 @@ RateTest judge_rates(std::vector<RateStep> steps, bool diverged) {
   const auto least = std::ranges::min_element(test.steps, {}, &RateStep::smooth);
   test.lowest = least->rate;
   double steepest = 0;
-  for (auto at = test.steps.begin() + 1; at != least && at + 1 != test.steps.end(); ++at) {
+  // The first averages are those of few losses, whose differences are noise.
+  const auto first = test.steps.begin() + std::min<int64_t>(kSettling, std::ssize(test.steps) - 1);
+  for (auto at = first; at < least && at + 1 != test.steps.end(); ++at) {
     const double slope = ((at + 1)->smooth - (at - 1)->smooth) / std::log((at + 1)->rate / (at - 1)->rate);
     if (slope < steepest) {
       steepest = slope;
