@@ -119,9 +119,7 @@ bool on_a_device(const Settings& s) {
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
   if (on_a_device(s)) return kernels::planned_device_kernels();
-  const bool slow =
-      device_of(s) == config::Device::reference || tensor::dtype_from(s.train.dtype) == tensor::DType::f64;
-  return slow ? kernels::reference_kernels() : kernels::cpu_kernels();
+  return device_of(s) == config::Device::reference ? kernels::reference_kernels() : kernels::cpu_kernels();
 }
 
 std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
