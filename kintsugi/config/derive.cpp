@@ -31,21 +31,27 @@ std::string multiples_around(int64_t x, int64_t step) {
   return below ? fmt::format("{}, {}", below, below + step) : fmt::format("{}", below + step);
 }
 
-void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other) {
-  const Key& key = keys()[key_index(name)];
-  const bool changed = key.get(given.settings) != key.get(Settings{});
-  if (used || !changed || !given.origin(name).given()) return;
+namespace {
+
+// Warns if the user set `name` to something other than in `standard`.
+void warn_if_changed(Resolved& given, std::string_view name, const Settings& standard, std::string_view other) {
+  const Key& key = keys()[static_cast<size_t>(key_index(name))];
+  if (key.get(given.settings) == key.get(standard) || !given.origin(name).given()) return;
   given.warnings.push_back(
       fmt::format("{}{} has no effect with {}", place(given, {name}), given.say(name), given.say(other)));
 }
 
+}  // namespace
+
+void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other) {
+  if (!used) warn_if_changed(given, name, Settings{}, other);
+}
+
 void warn_if_idle(Resolved& given, std::initializer_list<std::string_view> names, bool used, std::string_view other) {
+  if (used) return;
   Settings family;  // its defaults are not the user's choice
   family.model = given.catalog->family(given.settings.model.family)->defaults;
-  for (const std::string_view name : names) {
-    const Key& key = keys()[static_cast<size_t>(key_index(name))];
-    if (key.get(given.settings) != key.get(family)) warn_if_idle(given, name, used, other);
-  }
+  for (const std::string_view name : names) warn_if_changed(given, name, family, other);
 }
 
 bool reads_tokens(const Given& given) {
