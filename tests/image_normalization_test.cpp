@@ -114,7 +114,7 @@ TEST_F(Normalization, KeysThatDoNotFitAreSaid) {
   EXPECT_EQ(error_of("bytes.npy", {"model.image_deviation=[1, 0, 1]"}),
             "[config] --set: model.image_deviation[1] = 0 is out of range; it must be a number above 0");
   EXPECT_EQ(error_of("bytes.npy", {"model.image_deviation=0"}),
-            "[config] --set: model.image_deviation = 0 is out of range; it must be a number above 0");
+            "[config] --set: model.image_deviation = 0 is out of range; it must be a list of numbers, each above 0");
   EXPECT_EQ(error_of("bytes.npy", {"model.image_mean=nan"}),
             "[config] --set: model.image_mean = nan is out of range; it must be a list of numbers");
   losses("run", "bytes.npy", {"model.image_mean=0.4"});
