@@ -131,16 +131,28 @@ TEST(GroupedNorms, DataRanksExchangeOnlyGradientsAndRunningStatistics) {
 TEST(GroupedNorms, OneValueHasNoVariance) {
   config::Settings s = grouped_model("resnet18", "fp32");
   s.model.image_height = s.model.image_width = 8;
+  const auto error_of = [](const config::Settings& of) -> std::string {
+    try {
+      models::build_training(of);
+    } catch (const base::UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
   s.model.batch_norm_samples = 1;
-  try {
-    models::build_training(s);
-    ADD_FAILURE() << "no error";
-  } catch (const base::UserError& e) {
-    EXPECT_EQ(
-        std::string(e.what()),
-        "[model] layer4.0.conv1.norm: with model.batch_norm = \"replica\" and one sample per group, its statistics "
-        "are of one value per channel; raise train.micro_batch or model.batch_norm_samples, or use larger images");
-  }
+  EXPECT_EQ(error_of(s),
+            "[model] layer4.0.conv1.norm: with model.batch_norm = \"replica\" and one sample per group, its statistics "
+            "are of one value per channel; raise train.micro_batch or model.batch_norm_samples, or use larger images");
+  s.model.batch_norm = "all";
+  s.model.batch_norm_samples = 0;
+  EXPECT_EQ(error_of(s), "");
+  s.train.micro_batch = 1;
+  EXPECT_EQ(error_of(s),
+            "[model] layer4.0.conv1.norm: with one sample per pass, its statistics are of one value per channel; raise "
+            "train.micro_batch, or use larger images");
+  s.parallel.data = 2;
+  s.parallel.ranks = 2;
+  EXPECT_EQ(error_of(s), "");
 }
 
 }  // namespace kintsugi::tests::batch_norm_groups_test

@@ -153,6 +153,11 @@ ValueId Builder::batch_norm(ValueId x, const std::string& name) {
     return graph_.apply("batch_norm", {x, gamma, beta, graph::kNone, graph_.read(mean), graph_.read(variance)},
                         attributes)[0];
   if (pass_.norm_group > 0) return grouped_batch_norm(x, name, gamma, beta, attributes);
+  if (attributes.integer("count") == 1)  // the norm of a single value is beta
+    throw base::UserError("model",
+                          "{}: with one sample per pass, its statistics are of one value per channel; raise "
+                          "train.micro_batch, or use larger images",
+                          name);
   const ValueId statistics = graph_.op("batch_statistics", {x}),
                 y = graph_.apply("batch_norm", {x, gamma, beta, statistics}, attributes)[0];
   const std::vector<ValueId> now =
