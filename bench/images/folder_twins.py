@@ -26,6 +26,7 @@ from torch import nn
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 LIMIT = 1e-5
+transformers.utils.logging.disable_progress_bar()
 
 
 class Hugging:
@@ -160,7 +161,7 @@ def one(network, size, classes, seed, kintsugi, here):
     read = difference(runs.logits("weights"), network, model, x)
     if hasattr(network, "load"):
         (here / "run.toml").write_text(
-            '[model]\nname = "./weights"\n[data]\ntrain = "x.npy"\ntrain_labels = "y.csv"\n[train]\nfolder = "run"\n'
+            f'[model]\nname = "./weights"\noutputs = {classes}\n[data]\ntrain = "x.npy"\ntrain_labels = "y.csv"\n[train]\nfolder = "run"\n'
             'steps = 1\nglobal_batch = 4\nlearning_rate = 1e-3\nwarmup_steps = 0\ndtype = "fp32"\n'
             'init_from = "./weights"\nevent_files = false\n')
         runs.run("train", "run.toml")
