@@ -148,6 +148,7 @@ TEST_F(FieldRuns, AViTLearnsThemAndPredicts) {
 }
 
 TEST_F(FieldRuns, RanksThatShareImagesGiveTheErrorsOfOne) {
+  int runs = 0;
   for (const char* model : {kVit, kUnet})
     for (const char* loss : {"mse", "relative_l2"}) {
       const std::string config = toml(model, fmt::format("loss = \"{}\"", loss));
@@ -157,9 +158,10 @@ TEST_F(FieldRuns, RanksThatShareImagesGiveTheErrorsOfOne) {
         more.insert(more.end(), few.begin(), few.end());
         return more;
       };
-      run_here(config, with({folder("one")}));
-      run_here(config, with({folder("two"), "parallel.ranks=2", "parallel.space=2"}));
-      const train::Metrics one = metrics("one", 3), two = metrics("two", 3);
+      const std::string first = fmt::format("one{}", ++runs), second = fmt::format("two{}", runs);
+      run_here(config, with({folder(first)}));
+      run_here(config, with({folder(second), "parallel.ranks=2", "parallel.space=2"}));
+      const train::Metrics one = metrics(first, 3), two = metrics(second, 3);
       EXPECT_NEAR(two.loss, one.loss, 1e-4 * one.loss) << model << loss;
       EXPECT_NEAR(*two.validation_loss, *one.validation_loss, 1e-4 * *one.validation_loss) << model << loss;
       EXPECT_NEAR(*two.rmse, *one.rmse, 1e-4 * *one.rmse) << model << loss;
@@ -181,10 +183,9 @@ TEST_F(FieldRuns, WhatDoesNotFitIsSaid) {
       "[config] --set: model.class_token = true is not possible with model.objective = \"fields\", which are made "
       "of the tokens of patches; leave it out");
   EXPECT_EQ(error_in(config, {"model.family=lenet"}),
-            "[config] --set: model.objective = \"fields\" is not possible with model.family = \"lenet\"; there is "
-            "classes, numbers");
-  EXPECT_EQ(error_in(config, {"train.loss=l1"}),
-            "[config] --set: train.loss = \"l1\"; it must be one of mse, relative_l2");
+            "[config] --set: model.objective = \"fields\" is not possible with model.family = \"lenet\", which "
+            "supports classes, numbers");
+  EXPECT_EQ(error_in(config, {"train.loss=l1"}), "[config] --set: train.loss = \"l1\" is not one of mse, relative_l2");
   std::vector<float> zeros = Fields(24, 1).targets;
   std::fill_n(zeros.begin() + 7 * 4 * kPixels, 4 * kPixels, 0.0f);
   write("zeros.npy", "(24, 4, 16, 16)", zeros);

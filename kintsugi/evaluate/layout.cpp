@@ -34,6 +34,7 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
   config::derive_parallel(layout, cores);
   layout.settings.model.experts =
       layout.settings.parallel.expert;  // the checkpoint's number of experts is not known yet
+  if (layout.settings.parallel.space > 1) layout.settings.model.family = "vit";  // nor whether it reads images
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);
   for (const std::string_view key : kOfTraining)

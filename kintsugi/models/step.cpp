@@ -28,8 +28,14 @@ DType dtype_of(const config::Settings& s) {
   return tensor::dtype_from(s.train.dtype);
 }
 
-// Throws UserError for sizes that depend on data that was not opened.
-void require_sizes(const config::Model& m) {
+// Throws UserError for sizes that depend on data that was not opened, and for axes of other data.
+void require_sizes(const config::Settings& s) {
+  const config::Model& m = s.model;
+  if (s.parallel.space > 1 && reads_tokens(m))
+    throw base::UserError("model",
+                          "parallel.space = {} splits images, and a {} model reads tokens, which parallel.context "
+                          "splits",
+                          s.parallel.space, m.family);
   const auto require = [&](std::string_view key, int64_t size) {
     if (size < 1)
       throw base::UserError("model", "model.{} of the {} model is {}: set it, or name the data that it follows from",
@@ -249,7 +255,7 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
                        const graph::OpTable& operations = ops::operations()) {
   Graph g = empty("evaluate", states, operations);
   const Pass pass = evaluation_pass(s, batch, sequence);
-  require_sizes(s.model);
+  require_sizes(s);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
   // Rollouts have no labels to evaluate: their validation samples answers.
@@ -303,7 +309,7 @@ Graph margin_graph(const config::Settings& s, StateTable& states, BuildTrunk bui
 Graph generation_graph(const config::Settings& s, StateTable& states, const std::string& name, Pass pass) {
   pass.lora = &s.lora;
   Graph g = empty(name, states);
-  require_sizes(s.model);
+  require_sizes(s);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId x = g.op("take", {trunk.x});
@@ -366,7 +372,7 @@ std::vector<WeightedLoss> add_forward(Graph& g, const config::Settings& s, State
                      .counts_labels = of_labels,
                      .z_loss = s.train.z_loss,
                      .norm_group = config::batch_norm_group(s)};
-  require_sizes(s.model);
+  require_sizes(s);
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = build(b);
   const auto parts = [&](std::string name) {
@@ -532,7 +538,7 @@ Graphs build_serving(const config::Settings& s, int64_t texts, int64_t rows, int
     const Pass pass = {
         .purpose = purpose, .batch = batch, .sequence = 1, .cache = cache, .texts = texts, .lora = &s.lora};
     Graph g = empty(name, *graphs.states);
-    require_sizes(s.model);
+    require_sizes(s);
     Builder b(g, *graphs.states, s.model, pass, dtype_of(s));
     const Trunk trunk = family(s.model.family).build(b);
     if (all) {
