@@ -1,5 +1,6 @@
 #include "kintsugi/exchange/image_processor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -49,14 +50,16 @@ std::vector<double> read_numbers(const Json& given, int64_t channels, double uni
   return numbers;
 }
 
-// Stores `numbers` unless the model has the same ones already; all `standard` is the model's default.
+// Stores `numbers` unless the model has the same ones already; all `standard` is the model's default. Equal numbers are
+// stored as one.
 void store(const Json& place, std::string_view key, const std::vector<double>& numbers, double standard,
            int64_t channels, std::vector<double>& model) {
   const std::vector<double> given = per_channel(numbers, standard, channels);
   if (!model.empty() && per_channel(model, standard, channels) != given)
     place.fail("\"{}\" differs from that of config.json; make them equal, or remove one", key);
-  if (given == per_channel({}, standard, channels)) return;
-  model = numbers;
+  if (!model.empty() || given == per_channel({}, standard, channels)) return;
+  model = std::ranges::count(numbers, numbers.front()) == std::ssize(numbers) ? std::vector<double>{numbers.front()}
+                                                                              : numbers;
 }
 
 }  // namespace

@@ -36,6 +36,14 @@ TEST(ImageProcessor, PublishedForms) {
   EXPECT_EQ(m.image_deviation, Numbers{0.25});
   m = model_of(R"({"do_normalize": false})");
   EXPECT_EQ(m.image_mean, Numbers{0.0});
+  m = model_of(R"({"image_mean": [0.25, 0.25, 0.25], "image_std": [0.25, 0.25, 0.5]})");
+  EXPECT_EQ(m.image_mean, Numbers{0.25});
+  EXPECT_EQ(m.image_deviation, (Numbers{0.25, 0.25, 0.5}));
+  config::Model same = models::defaults_of("vit");
+  same.image_deviation = {0.25, 0.25, 0.25};
+  m = model_of(R"({"image_mean": 0.5, "image_std": 0.25})", same);
+  EXPECT_EQ(m.image_deviation, same.image_deviation);
+  m = model_of(R"({"do_normalize": false})");
   EXPECT_EQ(m.image_deviation, Numbers{1.0});
 }
 
@@ -44,7 +52,7 @@ TEST(ImageProcessor, OtherScales) {
   config::Model m = model_of(R"({"rescale_factor": 0.0078125, "image_mean": [1, 1, 1], "image_std": [1, 1, 2]})");
   for (const double x : {0.0, 17.0, 255.0})
     for (const size_t c : {0, 1, 2})
-      EXPECT_NEAR((x / 255 - m.image_mean[c]) / m.image_deviation[c], (x * 0.0078125 - 1) / (c == 2 ? 2 : 1), 1e-12);
+      EXPECT_NEAR((x / 255 - m.image_mean[0]) / m.image_deviation[c], (x * 0.0078125 - 1) / (c == 2 ? 2 : 1), 1e-12);
   m = model_of(R"({"do_rescale": false, "image_mean": 127.5, "image_std": 51})");
   EXPECT_TRUE(m.image_mean.empty());
   EXPECT_EQ(m.image_deviation, Numbers{0.2});
