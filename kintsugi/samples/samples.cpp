@@ -108,7 +108,7 @@ std::unique_ptr<FiniteSource> labelled_samples(const Settings& s, const DataFile
   const int64_t targets = targets_of(s.model);
   if (file.images) {
     if (targets != file.images->numbers())
-      throw base::UserError("data", "images have {} {}; the model learns {}", file.images->numbers(),
+      throw base::UserError("data", "images have {} {}, but the model predicts {}", file.images->numbers(),
                             config::objective(s.model) == Objective::fields ? "channels of fields" : "numbers each",
                             targets);
     if (config::objective(s.model) == Objective::fields &&
