@@ -178,7 +178,7 @@ TEST_F(ImageRuns, ImagesThatDoNotFitAreSaid) {
             "[config] --set: train.mixup = 1.5 is out of range; it must be a number from 0 to 1");
   EXPECT_EQ(error_of({"parallel.ranks=6", "parallel.space=6"}),
             "[plan] dim \"height\" of size 5, with \"width\" of size 5, is smaller than mesh axis \"space\" of size 6; "
-            "nearest height: 6; nearest space: 5; model.image_height = 36 works; parallel.allow_repeat = true computes "
+            "nearest space: 5; model.image_height = 36 works; parallel.allow_repeat = true computes "
             "such layers on each rank");
 }
 

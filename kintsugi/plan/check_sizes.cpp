@@ -96,7 +96,9 @@ std::string nearest(const Plan& plan, const Place& place, const Small& small, co
   tensor::Dim& dim = larger.dims[static_cast<size_t>(small.dim - place.dims.data())];
   dim.size = std::max(dim.size + 1, (small.size + shared - 1) / shared);
   while (dim.size < small.size && find_small(plan, larger).dim) ++dim.size;
-  if (!find_small(plan, larger).dim) text += fmt::format("; nearest {}: {}", dim.name, dim.size);
+  // The sizes of feature maps follow from that of the image.
+  const bool of_image = dim.name == "height" || dim.name == "width" || dim.name == "depth";
+  if (!of_image && !find_small(plan, larger).dim) text += fmt::format("; nearest {}: {}", dim.name, dim.size);
   if (several(small)) return text;
   for (int64_t n = std::min(small.size - 1, small.dim->size * shared); n >= 1; --n)
     if (!find_small(resized(plan, small.axes, n), place).dim)

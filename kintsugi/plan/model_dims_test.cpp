@@ -84,8 +84,7 @@ TEST(ModelDims, OfAGraph) {
 TEST(ModelDims, ARuleNamesAnyDimOfTheGraph) {
   EXPECT_EQ(error_of(4, "height -> space"), "no error");
   EXPECT_EQ(error_of(5, "height -> space, padded"),
-            "[plan] dim \"height\" of size 4 is smaller than mesh axis \"space\" of size 5; nearest height: 5; nearest "
-            "space: 4");
+            "[plan] dim \"height\" of size 4 is smaller than mesh axis \"space\" of size 5; nearest space: 4");
   EXPECT_EQ(error_of(2, "depth -> space"),
             "[plan] rule \"depth -> space\": there is no dim \"depth\"; there are channel, feature, batch, height, "
             "width, flat");
