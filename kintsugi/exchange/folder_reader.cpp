@@ -12,7 +12,6 @@
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/choices.h"
-#include "kintsugi/exchange/image_names.h"
 #include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/not_finite.h"
 #include "kintsugi/models/models.h"
@@ -66,20 +65,6 @@ std::string without_wrappers(std::string_view name) {
   }
   if (plain.starts_with(kPeft)) plain.erase(0, kPeft.size());
   return plain;
-}
-
-// Whether a tensor is not a weight, according to the folder's names.
-bool is_computed(std::string_view name, const models::HuggingFace& theirs) {
-  const std::string plain = without_wrappers(name);
-  std::string_view bare = plain;
-  if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
-  return std::ranges::any_of(theirs.computed, [&](std::string_view pattern) { return matches(bare, pattern); });
-}
-
-// Whether a tensor's first dim is the outputs of a model of images.
-bool of_head(const MappedTensor& tensor) {
-  const tensor::Shape& shape = tensor.weights.front().whole;
-  return shape.has("class") || shape.has("target");
 }
 
 fs::path config_path(const fs::path& folder) {
@@ -146,134 +131,6 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   tensors_ = weight_map(models::family(config_.model.family), config_.model, *names_);
   require_architecture();
   find_tensors();
-}
-
-// The names of weights that the folder has.
-const models::HuggingFace& FolderReader::names_of(std::string_view family) const {
-  for (const ImageNames& names : image_names()) {
-    const std::string_view prefix = names.folder.prefix;
-    if (family.starts_with(names.family) &&
-        (has(std::string(names.first)) ||
-         (names.first.starts_with(prefix) && !prefix.empty() && has(std::string(names.first.substr(prefix.size()))))))
-      return names.folder;
-  }
-  return models::family(family).hugging_face;
-}
-
-// Published ResNets have a 7x7 stem whatever the size of the images.
-void FolderReader::choose_stem() {
-  if (!models::reads_images(config_.model) || config::stem(config_.model) != config::Stem::automatic) return;
-  constexpr std::string_view kFirst = "conv1.weight";
-  for (const std::string_view stem : config::kStems) {
-    config::Model model = config_.model;
-    model.stem = stem;
-    const std::vector<MappedTensor> tensors = weight_map(models::family(model.family), model, *names_);
-    const auto first =
-        std::ranges::find_if(tensors, [&](const MappedTensor& t) { return t.weights.front().name == kFirst; });
-    if (first == tensors.end()) return;
-    const auto found = files_.tensors().find(name_in_folder(first->name, *names_));
-    if (found == files_.tensors().end()) return;
-    if (!std::ranges::equal(found->second.shape, first->shape)) continue;
-    config_.model = std::move(model);
-    return;
-  }
-}
-
-// Compares the folder's tensors with those of a model of images.
-FolderReader::Fit FolderReader::fit(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const {
-  std::set<std::string> known;
-  Fit fit = Fit::whole;
-  for (const MappedTensor& tensor : tensors) {
-    const std::string name = name_in_folder(tensor.name, names);
-    const auto found = files_.tensors().find(name);
-    known.insert(name);
-    const bool head = of_head(tensor);
-    if (found == files_.tensors().end()) {
-      if (!head) return Fit::none;
-      fit = Fit::no_head;
-    } else if (!std::ranges::equal(found->second.shape, tensor.shape)) {
-      if (!head || !std::ranges::equal(std::span(found->second.shape).subspan(1), std::span(tensor.shape).subspan(1)))
-        return Fit::none;
-      fit = Fit::other_outputs;
-    }
-  }
-  const bool more = std::ranges::any_of(files_.tensors(), [&](const auto& tensor) {
-    return !known.contains(tensor.first) && !is_computed(tensor.first, names);
-  });
-  return more ? Fit::none : fit;
-}
-
-// Networks of images differ by little more than their names and sizes: if the tensors are those of another family, says
-// of which.
-void FolderReader::require_architecture() {
-  if (!models::reads_images(config_.model)) return;
-  const std::string folder = base::in_quotes(folder_.string());
-  const Fit own = fit(tensors_, *names_);
-  if (own == Fit::whole) return;
-  if (own == Fit::no_head) {
-    for (const MappedTensor& tensor : tensors_)
-      if (of_head(tensor)) head_ = tensor.weights.front().name;
-    head_ = head_.substr(0, head_.rfind('.'));
-    std::erase_if(tensors_, of_head);
-    return;
-  }
-  if (own == Fit::other_outputs) refuse_outputs();
-  for (const models::Family& other : models::families()) {
-    // The sizes of a family with any number of layers are not in this config.json.
-    const bool is_sized = other.config.layers > 0;
-    if (!other.config.reads_images || !is_sized || other.config.name == config_.model.family) continue;
-    config::Model model = models::defaults_of(other.config.name);
-    model.image_channels = config_.model.image_channels;
-    model.image_height = config_.model.image_height;
-    model.image_width = config_.model.image_width;
-    model.image_depth = config_.model.image_depth;
-    model.outputs = config_.model.outputs;
-    model.layers = other.config.layers;
-    const models::HuggingFace& names = names_of(other.config.name);
-    for (const std::string_view stem : config::kStems) {
-      model.stem = stem;
-      std::vector<MappedTensor> tensors;
-      try {
-        tensors = weight_map(other, model, names);
-      } catch (const base::UserError&) {  // no such size of this family
-        break;
-      }
-      if (fit(tensors, names) == Fit::none) continue;
-      throw base::UserError(
-          "model", "{}: config.json describes {}, and the tensors are those of {}{}", folder, config_.model.family,
-          other.config.name,
-          config_.named_by.empty() ? "" : fmt::format(": its \"{}\" is \"{}\"", config_.named_by, other.config.name));
-    }
-  }
-  for (const MappedTensor& tensor : tensors_)
-    if ((tensor.name.ends_with("running_mean") || tensor.name.ends_with("running_var")) &&
-        !has(name_in_folder(tensor.name, *names_)))
-      throw base::UserError("model",
-                            "{} has no tensor {}, the running statistics of a batch norm; save model.state_dict(), "
-                            "which has them, rather than parameters",
-                            folder, base::in_quotes(tensor.name));
-}
-
-void FolderReader::refuse_outputs() const {
-  for (const MappedTensor& tensor : tensors_) {
-    if (!of_head(tensor) || tensor.shape.size() < 2) continue;  // rather the weight than the bias
-    const std::string name = name_in_folder(tensor.name, *names_);
-    const int64_t stored = files_.at(name).shape.front(), wanted = tensor.shape.front();
-    if (stored == wanted) continue;
-    const std::string& ours = tensor.weights.front().name;
-    throw base::UserError("model",
-                          "{}: tensor {} is a head with {} outputs, config.json says {}; correct config.json. A run "
-                          "with another number of outputs begins a new head with train.init_new = [\"{}\"]",
-                          base::in_quotes(folder_.string()), base::in_quotes(name), stored, wanted,
-                          ours.substr(0, ours.rfind('.')));
-  }
-  throw base::InternalError("exchange", "{}: no head has another number of outputs", folder_.string());
-}
-
-void FolderReader::require_head() const {
-  if (!head_.empty())
-    throw base::UserError("model", "{} has no head: train one with train.init_from = {} and train.init_new = [\"{}\"]",
-                          base::in_quotes(folder_.string()), base::in_quotes(folder_.string()), head_);
 }
 
 // A folder may contain more heads than its config.json mentions (the published BERT does): among those that predict
@@ -355,9 +212,12 @@ void FolderReader::find_tensors() {
       throw base::UserError("model", "{}: tensor {} holds {}, which are no weights", base::in_quotes(folder_.string()),
                             shown, name_of(stored.dtype));
     if (!std::ranges::equal(stored.shape, tensor.shape))
-      throw base::UserError("model", "{}: tensor {} has the shape {}, config.json needs {}",
-                            base::in_quotes(folder_.string()), shown, sizes_text(stored.shape),
-                            sizes_text(tensor.shape));
+      throw base::UserError(
+          "model", "{}: tensor {} has the shape {}, config.json needs {}{}", base::in_quotes(folder_.string()), shown,
+          sizes_text(stored.shape), sizes_text(tensor.shape),
+          models::reads_images(config_.model)
+              ? fmt::format("; {} of {} tensors fit", count_fitting(tensors_, *names_), tensors_.size())
+              : "");
     found.insert(tensor.name);
     for (const MappedWeight& weight : tensor.weights) add_weight(weight, stored_.size(), stored.dtype);
     stored_.push_back(stored);
@@ -396,6 +256,13 @@ void FolderReader::check_tied() const {
                             base::in_quotes(folder_.string()), base::in_quotes(name),
                             base::in_quotes(tensors_[tensor].name));
   }
+}
+
+bool FolderReader::is_computed(std::string_view name, const models::HuggingFace& theirs) {
+  const std::string plain = without_wrappers(name);
+  std::string_view bare = plain;
+  if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
+  return std::ranges::any_of(theirs.computed, [&](std::string_view pattern) { return matches(bare, pattern); });
 }
 
 std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view>& found) const {

@@ -75,13 +75,20 @@ class FolderReader : public checkpoint::TensorSource {
   const models::HuggingFace& names_of(std::string_view family) const;
   void choose_stem();
   Fit fit(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const;
+  // The number of tensors that the folder has in their shapes.
+  int64_t count_fitting(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const;
+  // That number relative to all tensors of the folder and the model.
+  double share_of_fitting(const std::vector<MappedTensor>& tensors, const models::HuggingFace& names) const;
   void require_architecture();
+  void require_running_statistics() const;
   [[noreturn]] void refuse_outputs() const;
   void find_tensors();
   void check_tied() const;
   bool has(const std::string& name) const;                 // of any dtype
   std::string stored_name(const std::string& name) const;  // with the prefix of the folder
   std::string name_in_folder(const std::string& name, const models::HuggingFace& theirs) const;
+  // Whether a tensor is not a weight, according to the names.
+  static bool is_computed(std::string_view name, const models::HuggingFace& theirs);
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
   const Weight& at(std::string_view name) const;

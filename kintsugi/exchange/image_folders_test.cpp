@@ -188,6 +188,18 @@ TEST(ImageFolders, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(error_in(scratch),
             "[model] \"folder\": config.json describes resnet34, and the tensors are those of resnet18: its "
             "\"architecture\" is \"resnet18\"");
+  Tensors other = tensors;
+  other.all["layer4.1.bn2.bias"] = {{7}, std::vector<float>(7)};
+  other.write(scratch / "folder");
+  EXPECT_EQ(
+      error_in(scratch),
+      "[model] \"folder\": config.json describes resnet34, and the tensors are those of no network known here; the "
+      "nearest is resnet18, with 101 of 102 tensors");
+  checkpoint::put(scratch / "folder" / "config.json",
+                  R"({"model_type": "resnet18", "num_labels": 5, "image_height": 32, "image_width": 32})");
+  EXPECT_EQ(error_in(scratch),
+            "[model] \"folder\": tensor \"layer4.1.bn2.bias\" has the shape [7], config.json needs [512]; 101 of 102 "
+            "tensors fit");
   Tensors some = tensors;
   std::erase_if(some.all, [](const auto& t) { return t.first.find("running") != t.first.npos; });
   some.write(scratch / "folder");
