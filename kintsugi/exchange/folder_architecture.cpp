@@ -155,13 +155,16 @@ void FolderReader::require_architecture() {
 }
 
 void FolderReader::require_running_statistics() const {
-  for (const MappedTensor& tensor : tensors_)
-    if ((tensor.name.ends_with("running_mean") || tensor.name.ends_with("running_var")) &&
-        !has(name_in_folder(tensor.name, *names_)))
-      throw base::UserError("model",
-                            "{} has no tensor {}, the running statistics of a batch norm; save model.state_dict(), "
-                            "which has them, rather than parameters",
-                            base::in_quotes(folder_.string()), base::in_quotes(tensor.name));
+  for (const MappedTensor& tensor : tensors_) {
+    const size_t part = tensor.name.rfind('.') + 1;
+    if (!std::string_view(tensor.name).substr(part).starts_with("running_")) continue;
+    const std::string weight = tensor.name.substr(0, part) + "weight";
+    if (has(name_in_folder(tensor.name, *names_)) || !has(name_in_folder(weight, *names_))) continue;
+    throw base::UserError("model",
+                          "{} has no tensor {}, the running statistics of a batch norm; save model.state_dict(), "
+                          "which has them, rather than parameters",
+                          base::in_quotes(folder_.string()), base::in_quotes(tensor.name));
+  }
 }
 
 void FolderReader::refuse_outputs() const {
