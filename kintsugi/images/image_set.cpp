@@ -145,13 +145,20 @@ void ImageSet::require_all_classes(int64_t classes) const {
     for (int64_t i = 0; i < file.size(); ++i)
       if (file.label(i) < classes) seen[static_cast<size_t>(file.label(i))] = true;
   const auto empty = std::ranges::find(seen, false);
-  if (empty != seen.end())
+  if (empty == seen.end()) return;
+  const std::string others = files_.size() > 1 ? fmt::format(" or the {} other files", files_.size() - 1) : "";
+  // As with the outputs of published weights.
+  if (empty != seen.begin() && std::find(empty, seen.end(), true) == seen.end())
     throw base::UserError(
         "images",
-        "class {} of 0 to {} has no image in \"{}\"{}; number the classes from 0 without gaps, or set "
-        "model.outputs = {} to train without it",
-        empty - seen.begin(), classes - 1, files_[0].path().string(),
-        files_.size() > 1 ? fmt::format(" or the {} other files", files_.size() - 1) : "", classes);
+        "the model has {} classes, and \"{}\"{} images of {}; set model.outputs = {}, or = {} to train "
+        "without the others",
+        classes, files_[0].path().string(), others.empty() ? " has" : others + " have", empty - seen.begin(),
+        empty - seen.begin(), classes);
+  throw base::UserError("images",
+                        "class {} of 0 to {} has no image in \"{}\"{}; number the classes from 0 without gaps, or set "
+                        "model.outputs = {} to train without it",
+                        empty - seen.begin(), classes - 1, files_[0].path().string(), others, classes);
 }
 
 }  // namespace kintsugi::images
