@@ -174,10 +174,10 @@ TEST(ImageSet, JoinsFilesOfOneSize) {
   EXPECT_EQ(last[10], test_pixel(2, 10));
   folder.write("few.bin", cifar_file({0, 1, 1, 2}));
   const ImageSet few({folder / "few.bin"}, "", Use::train);
-  EXPECT_TRUE(error_of([&] { few.require_all_classes(3); }).empty());
+  EXPECT_EQ(error_of([&] { few.require_all_classes(3); }), "no error");
   EXPECT_EQ(error_of([&] { few.require_all_classes(1000); }),
             "[images] the model has 1000 classes, and \"" + (folder / "few.bin").string() +
-                "\" has images of 3; set model.outputs = 3, or = 1000 to train without the others");
+                "\" has 10; set model.outputs = 10, or = 1000 to train without the others");
   EXPECT_EQ(error_of([&] { train.require_labels(6); }).substr(0, 22), "[images] image 2 of \"/");
   const std::string empty = error_of([&] { train.require_all_classes(10); });
   EXPECT_TRUE(empty.starts_with("[images] class 0 of 0 to 9 has no image in ")) << empty;

@@ -147,14 +147,12 @@ void ImageSet::require_all_classes(int64_t classes) const {
   const auto empty = std::ranges::find(seen, false);
   if (empty == seen.end()) return;
   const std::string others = files_.size() > 1 ? fmt::format(" or the {} other files", files_.size() - 1) : "";
-  // As with the outputs of published weights.
-  if (empty != seen.begin() && std::find(empty, seen.end(), true) == seen.end())
+  // As with the outputs of published weights. The classes of CIFAR are those of the format.
+  if (const int64_t known = this->classes(); known < classes)
     throw base::UserError(
         "images",
-        "the model has {} classes, and \"{}\"{} images of {}; set model.outputs = {}, or = {} to train "
-        "without the others",
-        classes, files_[0].path().string(), others.empty() ? " has" : others + " have", empty - seen.begin(),
-        empty - seen.begin(), classes);
+        "the model has {} classes, and \"{}\"{} {}; set model.outputs = {}, or = {} to train without the others",
+        classes, files_[0].path().string(), others.empty() ? " has" : others + " have", known, known, classes);
   throw base::UserError("images",
                         "class {} of 0 to {} has no image in \"{}\"{}; number the classes from 0 without gaps, or set "
                         "model.outputs = {} to train without it",
