@@ -86,7 +86,7 @@ void parse_npy(ArrayFile& array) {
   std::string_view type = value_of(file, header, "descr");
   const size_t end = type.size() > 1 ? type.find('\'', 1) : type.npos;
   if (!type.starts_with('\'') || end == type.npos || end < 4)
-    fail(file, "has elements of several parts; an array of plain numbers is needed");
+    fail(file, "has elements that are objects or records; an array of plain numbers is needed");
   type = type.substr(1, end - 1);
   array.type = base::one_line(type, 20);
   const auto [last, error] = std::from_chars(type.data() + 2, type.data() + type.size(), array.element_bytes);

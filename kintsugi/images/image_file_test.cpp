@@ -141,7 +141,7 @@ TEST(ImageFile, RefusesWhatIsDamaged) {
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5)", pixels, "True"), "labels.csv"),
             "\"x.npy\" is in Fortran order; save it with numpy.ascontiguousarray");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|O", "(2, 4, 5)", pixels), "labels.csv"),
-            "\"x.npy\" has elements of several parts; an array of plain numbers is needed");
+            "\"x.npy\" has elements that are objects or records; an array of plain numbers is needed");
   EXPECT_EQ(error_in(folder, "x.npy", npy_file("|u1", "(2, 4, 5, 1, 1, 1)", pixels), "labels.csv"),
             "\"x.npy\" holds [2 4 5 1 1 1] of |u1; images are [image height width], with a channel dim before or after "
             "height and width, or volumes [image channel depth height width]");
