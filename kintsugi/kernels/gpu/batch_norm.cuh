@@ -265,9 +265,10 @@ __global__ void __launch_bounds__(kChannelThreads) follow_statistics(Running r) 
           false);
 }
 
-// Of the groups of a batch. statistics, moments: [groups moment channels], [group_moment channels]
+// Of the groups of a batch, of which `real` are not padding, whose statistics are zero. statistics, moments: [groups
+// moment channels], [group_moment channels]
 __global__ void __launch_bounds__(kChannelThreads)
-    sum_moments(Moments batch, double unbiased, int64_t groups, int64_t channels, double* moments) {
+    sum_moments(Moments batch, double unbiased, int64_t groups, double real, int64_t channels, double* moments) {
   wait_for_kernels_before();
   let_next_begin();
   const int64_t c = first_piece();
@@ -281,7 +282,7 @@ __global__ void __launch_bounds__(kChannelThreads)
   }
   moments[c] = mean;
   moments[channels + c] = variance;
-  moments[2 * channels + c] = static_cast<double>(groups);
+  moments[2 * channels + c] = real;
 }
 
 // The mean over all groups of a step.
@@ -441,9 +442,11 @@ void batch_moments(const KernelCall& call) {
   const View& statistics = call.ins[0];
   const int64_t channels = width(statistics.shape());
   const auto count = static_cast<double>(call.attributes.integer("count"));
+  int64_t real = 0;
+  for (const tensor::Segment& s : call.index("batch_group").segments()) real += s.global < 0 ? 0 : s.count;
   launch_overlapping(*call.stream, channel_blocks(channels), dim3(kChannelThreads), 0, {bytes_of(call.outs[0])},
                      sum_moments, moments_of_batch(call, statistics, channels), count / std::max(count - 1, 1.0),
-                     batch_groups(statistics.shape()), channels, data<double>(call.outs[0]));
+                     batch_groups(statistics.shape()), static_cast<double>(real), channels, data<double>(call.outs[0]));
 }
 
 void running_moments(const KernelCall& call) {

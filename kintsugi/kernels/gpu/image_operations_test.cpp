@@ -205,6 +205,13 @@ TEST(OnDevice, BatchNormsInGroups) {
         compare_on_device({.kind = "batch_moments", .attributes = b.attributes}, {&b.statistics}, {moments},
                           {1e-12, 0});
         run_kernel(*reference, {.kind = "batch_moments", .attributes = b.attributes}, {&b.statistics}, {&moments});
+        if (groups == 3) {  // the last is padding
+          for (int64_t i = 0; i < 2 * channels; ++i) b.statistics.set(4 * channels + i, 0);
+          compare_on_device({.kind = "batch_moments",
+                             .attributes = b.attributes,
+                             .indices = {{"batch_group", DimIndex({{3, 2}, {-1, 1}}, 5)}}},
+                            {&b.statistics}, {moments}, {1e-12, 0});
+        }
         moments.set(2 * channels, 0);  // padding
         compare_on_device({.kind = "running_moments", .attributes = {{"momentum", 0.1}}}, {&mean, &variance, &moments},
                           {mean, variance}, {2e-7, 0});

@@ -139,6 +139,7 @@ void batch_moments(const KernelCall& call) {
   std::vector<double> sums(3 * channels, 0.0);
   for (size_t i = 0; i < m.mean.size(); ++i) {
     const size_t c = i % channels;
+    if (call.index("batch_group")[static_cast<int64_t>(i / channels)] < 0) continue;
     sums[c] += m.mean[i];
     sums[channels + c] += m.variance[i] * count / std::max(count - 1, 1.0);
     sums[2 * channels + c] += 1;
