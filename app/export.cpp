@@ -26,10 +26,10 @@ int64_t shard_bytes(const std::string& text) {
   throw base::UserError("export", "--shard-size {} is not a size; write e.g. 5GB or 512MiB", base::one_line(text, 40));
 }
 
-bool are_of_transformers(const std::string& names) {
-  if (names != "transformers" && names != "torchvision")
-    throw base::UserError("export", "--names {} is not torchvision or transformers", base::one_line(names, 40));
-  return names == "transformers";
+exchange::Program program_of(const std::string& names) {
+  if (names == "transformers") return exchange::Program::transformers;
+  if (names == "torchvision") return exchange::Program::torchvision;
+  throw base::UserError("export", "--names {} is not torchvision or transformers", base::one_line(names, 40));
 }
 
 void run(const exchange::ExportOptions& options) {
@@ -58,7 +58,7 @@ void add_export(Command& kintsugi) {
           "Maximum size of a weight file [5GB]")
       .type_name("SIZE");
   verb.text(
-          "--names", [options](const std::string& names) { options->as_transformers = are_of_transformers(names); },
+          "--names", [options](const std::string& names) { options->names = program_of(names); },
           "Names of the weights of a ResNet or ConvNeXt: torchvision or transformers [torchvision]")
       .type_name("NAMES");
   verb.flag("--allow-not-finite", options->allow_not_finite,

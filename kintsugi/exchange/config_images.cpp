@@ -226,7 +226,13 @@ std::string read_timm(ConfigReader& config, ModelText& model) {
   std::string_view architecture = named.text();
   architecture = architecture.substr(0, architecture.find('.'));  // without the tag of the weights
   if (architecture.starts_with("tv_")) architecture.remove_prefix(3);
-  const std::optional<Json> data = config.take("pretrained_cfg");
+  std::optional<Json> data = config.take("pretrained_cfg");
+  if (!data) {  // of the first versions
+    data = config.root();
+    for (const char* key :
+         {"input_size", "mean", "std", "interpolation", "crop_pct", "first_conv", "classifier", "url", "hf_hub_id"})
+      config.ignore(key);
+  }
   std::optional<int64_t> size;
   bool is_vit = false;
   const auto& nets = net_sizes();

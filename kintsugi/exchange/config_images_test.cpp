@@ -123,6 +123,10 @@ TEST(ConfigImages, NetworksOfTimm) {
   EXPECT_EQ((std::vector{m.image_channels, m.image_height, m.image_width, m.outputs}),
             (std::vector<int64_t>{4, 64, 32, 7}));
   EXPECT_EQ(model_of(R"({"architecture": "vit_base_patch16_224", "model_args": {"img_size": 64}})").image_width, 64);
+  m = model_of(R"({"architecture": "resnet18", "num_classes": 3, "input_size": [1, 64, 64], "mean": [0.1], "std": [0.3],
+    "crop_pct": 0.9})");
+  EXPECT_EQ(m.image_channels, 1);
+  EXPECT_EQ(m.image_mean, Numbers{0.1});
   EXPECT_EQ(error_in(R"({"architecture": "resnext50_32x4d"})"),
             "[model] \"config.json\":1: the architecture \"resnext50_32x4d\" of timm is not known here; there are "
             "resnet18, resnet34, resnet50, resnet101, resnet152, convnext_tiny, convnext_small, convnext_base, and "

@@ -16,7 +16,6 @@
 #include "kintsugi/exchange/adapters.h"
 #include "kintsugi/exchange/averaged_source.h"
 #include "kintsugi/exchange/export_tokenizer.h"
-#include "kintsugi/exchange/image_names.h"
 #include "kintsugi/exchange/image_processor.h"
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/not_finite.h"
@@ -45,7 +44,7 @@ struct Planned {
 // In the order used by the safetensors library: by decreasing element size, then by name.
 std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model& model, const ExportOptions& options) {
   const models::Family& family = models::family(model.family);
-  const ImageNames* names = options.as_transformers ? image_names(model.family, Program::transformers) : nullptr;
+  const ImageNames* names = options.names ? image_names(model.family, *options.names) : nullptr;
   std::vector<Planned> list;
   for (MappedTensor& tensor : names ? weight_map(family, model, names->folder) : weight_map(family, model)) {
     for (const MappedWeight& w : tensor.weights)
@@ -188,11 +187,14 @@ Exported export_folder(const ExportOptions& options) {
   if (!coded_weights(settings).empty()) saved.weights = dequantized(std::move(saved.weights), settings);
   if (adapted) saved.weights = std::make_unique<MergedSource>(std::move(saved.weights), settings);
   const config::Model model = settings.model;
+  if (options.names == Program::torchvision && !models::family(model.family).hugging_face.their_name)
+    throw base::UserError("export", "--names torchvision: folders of the family {} have transformers' names",
+                          model.family);
   const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options);
   const bool has_class = !models::family(model.family).hugging_face.architectures.empty();  // in transformers
-  const std::string config =
-      write_config(model, tensors.front().stored.dtype, text_ids(saved.tokenizer, settings, saved.made_elsewhere),
-                   options.as_transformers && !has_class);
+  const bool as_transformers = options.names == Program::transformers && !has_class;
+  const std::string config = write_config(model, tensors.front().stored.dtype,
+                                          text_ids(saved.tokenizer, settings, saved.made_elsewhere), as_transformers);
   Exported result = {
       .from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .adapter = false, .note = {}};
   for (const Planned& planned : tensors) result.bytes += planned.stored.bytes();
@@ -211,7 +213,7 @@ Exported export_folder(const ExportOptions& options) {
     base::write_file_atomically(folder.part() / "model.safetensors.index.json",
                                 print_index(shards, names, result.bytes));
   base::write_file_atomically(folder.part() / "config.json", config);
-  if (models::reads_images(model) && (has_class || options.as_transformers) && model.image_dtype == "uint8")
+  if (models::reads_images(model) && (has_class || as_transformers) && model.image_dtype == "uint8")
     base::write_file_atomically(folder.part() / kImageProcessorFile, write_image_processor(model));
   result.note = export_tokenizer(folder.part(), saved.tokenizer, settings, saved.made_elsewhere);
   folder.finish();

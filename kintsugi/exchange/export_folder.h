@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/exchange/image_names.h"
 #include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::exchange {
@@ -18,8 +19,9 @@ struct ExportOptions {
   int64_t shard_bytes = 5'000'000'000;
   bool allow_not_finite = false;  // accept weights that are NaN or infinity, also in `dtype`
   bool average = false;           // the moving averages of the weights instead of the weights
-  bool as_transformers = false;   // names of weights and config.json as transformers' class of the network has them
-  bool merge = false;             // merge adapters into the weights and write the full model
+  // Names of weights, and the form of config.json: transformers, or torchvision; default: those of the family.
+  std::optional<Program> names = {};
+  bool merge = false;  // merge adapters into the weights and write the full model
 };
 
 struct Exported {

@@ -101,7 +101,7 @@ TEST(ImageFolders, ResNetOfTransformersAndBack) {
   const config::Resolved run =
       small_resnet("stem = \"large\"\nimage_mean = [0.485, 0.456, 0.406]\nimage_deviation = [0.229, 0.224, 0.225]\n");
   const auto saved = save_random(run, scratch / "run");
-  export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}, .as_transformers = true});
+  export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}, .names = Program::transformers});
   const FolderReader reader(scratch / "folder");
   EXPECT_EQ(reader.config().model, run.settings.model);
   EXPECT_TRUE(reader.files().has("resnet.encoder.stages.3.layers.1.layer.1.convolution.weight"));
@@ -124,6 +124,10 @@ TEST(ImageFolders, VitWithAnyNames) {
   const config::Resolved run = small_vit();
   const auto saved = save_random(run, scratch / "run");
   export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
+  EXPECT_EQ(error_of([&] {
+              export_folder({.model = saved, .folder = scratch / "torch", .dtype = {}, .names = Program::torchvision});
+            }),
+            "[export] --names torchvision: folders of the family vit have transformers' names");
   const checkpoint::CheckpointReader ours(saved);
   for (const Program program : {Program::timm, Program::torchvision}) {
     Tensors tensors = named(ours, run.settings.model, image_names("vit", program)->folder);
