@@ -42,8 +42,9 @@ config::Resolved resolved(const Sized& of, const std::string& set = "") {
 }
 
 std::string computation(const config::Settings& s) {
-  const Graphs graphs = build_training(s);
-  return graph::print(*graphs.states) + graph::print(*graphs.micro) + graph::print(*graphs.update) +
+  graph::StateTable states;
+  const Graph forward = build_forward(s, states);
+  return graph::print(forward) + graph::print(states) +
          graph::print(*build_evaluation(s, 2, s.train.sequence).evaluate);
 }
 
