@@ -17,7 +17,7 @@
 namespace kintsugi::tests::fields_test {
 namespace {
 
-constexpr int64_t kHeight = 16, kWidth = 16, kPixels = kHeight * kWidth;
+constexpr int64_t kHeight = 32, kWidth = 16, kPixels = kHeight * kWidth;
 
 std::string floats(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
@@ -55,8 +55,8 @@ class FieldRuns : public testing::Test {
   FieldRuns() {
     for (const auto& [name, count, seed] : {std::tuple{"train", 24, 1}, std::tuple{"test", 10, 2}}) {
       const Fields fields(count, static_cast<uint64_t>(seed));
-      write(fmt::format("{}.npy", name), fmt::format("({}, 2, 16, 16)", count), fields.images);
-      write(fmt::format("{}_fields.npy", name), fmt::format("({}, 4, 16, 16)", count), fields.targets);
+      write(fmt::format("{}.npy", name), fmt::format("({}, 2, 32, 16)", count), fields.images);
+      write(fmt::format("{}_fields.npy", name), fmt::format("({}, 4, 32, 16)", count), fields.targets);
     }
   }
 
@@ -69,8 +69,8 @@ class FieldRuns : public testing::Test {
     base::write_file_atomically(
         files_.file("fields.toml"),
         fmt::format("[model]\n{}\nobjective = \"fields\"\n[data]\ntrain = \"{}\"\ntrain_labels = \"{}\"\n"
-                    "validation = \"{}\"\nvalidation_labels = \"{}\"\n[train]\nfolder = \"{}\"\nsteps = 40\n"
-                    "global_batch = 8\nlearning_rate = 3e-3\nwarmup_steps = 0\nweight_decay = 0\nevaluate_every = 20\n"
+                    "validation = \"{}\"\nvalidation_labels = \"{}\"\n[train]\nfolder = \"{}\"\nsteps = 30\n"
+                    "global_batch = 8\nlearning_rate = 3e-3\nwarmup_steps = 0\nweight_decay = 0\nevaluate_every = 15\n"
                     "evaluate_batches = 0\n{}\n[parallel]\nthreads = 1\n",
                     model, path("train.npy"), path("train_fields.npy"), path("test.npy"), path("test_fields.npy"),
                     files_.folder("run").string(), train));
@@ -85,7 +85,7 @@ class FieldRuns : public testing::Test {
   std::vector<double> errors_of_predictions(const std::vector<float>& targets) const {
     const std::string file = base::read_file(files_.file("predictions.npy"));
     const size_t bytes = targets.size() * sizeof(float);
-    EXPECT_NE(file.find("'shape': (10, 4, 16, 16)"), file.npos);
+    EXPECT_NE(file.find("'shape': (10, 4, 32, 16)"), file.npos);
     EXPECT_EQ((file.size() - bytes) % 64, 0u);
     std::vector<float> predicted(targets.size());
     std::memcpy(predicted.data(), file.data() + file.size() - bytes, bytes);
@@ -114,7 +114,7 @@ class FieldRuns : public testing::Test {
   RunFiles files_;
 };
 
-constexpr const char* kVit = "family = \"vit\"\nlayers = 2\nembed = 32\nheads = 4\npatch = 4";
+constexpr const char* kVit = "family = \"vit\"\nlayers = 2\nembed = 32\nheads = 4\npatch = 8";
 constexpr const char* kUnet = "family = \"unet\"\nembed = 4";
 
 }  // namespace
@@ -123,7 +123,7 @@ constexpr const char* kUnet = "family = \"unet\"\nembed = 4";
 TEST_F(FieldRuns, AViTLearnsThemAndPredicts) {
   const std::string config = toml(kVit, "loss = \"relative_l2\"");
   run_here(config, {});
-  const train::Metrics first = metrics("run", 20), last = metrics("run", 40);
+  const train::Metrics first = metrics("run", 15), last = metrics("run", 30);
   ASSERT_TRUE(last.rmse);
   EXPECT_LT(last.loss, 0.6 * metrics("run", 1).loss);
   EXPECT_LT(*last.rmse, *first.rmse);
@@ -152,8 +152,8 @@ TEST_F(FieldRuns, RanksThatShareImagesGiveTheErrorsOfOne) {
   for (const char* model : {kVit, kUnet})
     for (const char* loss : {"mse", "relative_l2"}) {
       const std::string config = toml(model, fmt::format("loss = \"{}\"", loss));
-      const std::vector<std::string> few = {"train.steps=3", "train.evaluate_every=3", "data.crop_padding=1",
-                                            "data.flip=true", "train.mixup=0.3"};
+      const std::vector<std::string> few = {"train.steps=3",       "train.evaluate_every=3", "train.learning_rate=1e-4",
+                                            "data.crop_padding=1", "data.flip=true",         "train.mixup=0.3"};
       const auto with = [&](std::vector<std::string> more) {
         more.insert(more.end(), few.begin(), few.end());
         return more;
@@ -174,8 +174,8 @@ TEST_F(FieldRuns, RanksThatShareImagesGiveTheErrorsOfOne) {
 TEST_F(FieldRuns, WhatDoesNotFitIsSaid) {
   const std::string config = toml(kVit, "");
   EXPECT_EQ(error_in(config, {"data.train_labels=" + path("test_fields.npy")}),
-            "[images] \"test_fields.npy\" holds [10 4 16 16] of <f4; the fields of \"train.npy\" are fp32 (<f4), [24 "
-            "channel 16 16], or with channels last");
+            "[images] \"test_fields.npy\" holds [10 4 32 16] of <f4; the fields of \"train.npy\" are fp32 (<f4), [24 "
+            "channel 32 16], or with channels last");
   EXPECT_EQ(error_in(config, {"model.outputs=3"}),
             "[config] --set: model.outputs = 3, but the data has 4 for each image");
   EXPECT_EQ(
@@ -188,7 +188,7 @@ TEST_F(FieldRuns, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(error_in(config, {"train.loss=l1"}), "[config] --set: train.loss = \"l1\" is not one of mse, relative_l2");
   std::vector<float> zeros = Fields(24, 1).targets;
   std::fill_n(zeros.begin() + 7 * 4 * kPixels, 4 * kPixels, 0.0f);
-  write("zeros.npy", "(24, 4, 16, 16)", zeros);
+  write("zeros.npy", "(24, 4, 32, 16)", zeros);
   EXPECT_EQ(
       error_in(config, {"train.loss=relative_l2", "data.train_labels=" + path("zeros.npy")}),
       "[images] \"zeros.npy\": the fields of image 7 are zero everywhere, and their relative error is not defined; "
