@@ -137,6 +137,8 @@ void squared_error(const KernelCall& call);
 void squared_error_grad(const KernelCall& call);
 void field_errors(const KernelCall& call);
 void field_errors_grad(const KernelCall& call);
+bool field_errors_take(const Operands& o);
+bool field_errors_grad_takes(const Operands& o);
 void first(const KernelCall& call);
 void first_grad(const KernelCall& call);
 bool cross_entropy_grad_takes(const Operands& o);

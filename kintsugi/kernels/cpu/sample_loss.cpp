@@ -182,6 +182,14 @@ void field_errors_grad(const KernelCall& call) {
   store_differences(call, [&](int64_t i) { return 2.0 * derrors[static_cast<size_t>(i / inner)]; });
 }
 
+bool field_errors_take(const Operands& o) {
+  return tensor::is_floating(o.ins[0].dtype) && o.outs[0].dtype == tensor::DType::f64;
+}
+
+bool field_errors_grad_takes(const Operands& o) {
+  return tensor::is_floating(o.ins[0].dtype) && o.ins[2].dtype == tensor::DType::f64;
+}
+
 bool sample_loss_takes(const Operands& o) {
   return tensor::is_floating(o.ins[0].dtype);
 }
