@@ -102,6 +102,7 @@ void for_all_padded(const F& f) {
       // Outputs at padding may read real inputs through their windows; the partitioner clears them. See
       // FastKernelsAgreeWithinWindows.
       if (std::ranges::find(windows, dim, &tensor::DimWindow::dim) != windows.end()) continue;
+      if (follower(t, dim)) continue;  // the partitioner splits it without padding
       for (const auto& segments : padded_parts(size_of_dim(t, dim)))
         for (const double id : {0.0, -1.0}) f(Padded{t, dim, segments, id});
     }
@@ -110,8 +111,8 @@ void for_all_padded(const F& f) {
 
 // In fp32, except scalars, block sums, batch moments and expert balance, as in a run.
 Type narrow(Type type) {
-  const bool number =
-      type.shape.rank() == 0 || type.shape.has("block") || type.shape.has("moment") || type.shape.has("candidate");
+  const Shape& s = type.shape;
+  const bool number = s.rank() == 0 || s.has("block") || s.has("moment") || s.has("group_moment") || s.has("candidate");
   if (tensor::is_floating(type.dtype) && !number) type.dtype = tensor::DType::f32;
   return type;
 }
