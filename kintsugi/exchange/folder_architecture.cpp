@@ -14,10 +14,11 @@
 namespace kintsugi::exchange {
 namespace {
 
-// Whether a tensor's first dim is the outputs of a model of images.
+// Whether a tensor's first dim, our last, is the outputs of a model of images.
 bool of_head(const MappedTensor& tensor) {
   const tensor::Shape& shape = tensor.weights.front().whole;
-  return shape.has("class") || shape.has("target");
+  const std::string_view last = shape.rank() == 0 ? "" : std::string_view(shape[shape.rank() - 1].name);
+  return last == "class" || last == "target";
 }
 
 // Networks of other families for the same images: those whose sizes config.json does not hold.
@@ -85,11 +86,12 @@ FolderReader::Fit FolderReader::fit(const std::vector<MappedTensor>& tensors, co
     known.insert(name);
     const bool head = of_head(tensor);
     if (found == files_.tensors().end()) {
-      if (!head) return Fit::none;
+      if (!head || fit == Fit::other_outputs) return Fit::none;
       fit = Fit::no_head;
     } else if (!std::ranges::equal(found->second.shape, tensor.shape)) {
       const std::span<const int64_t> stored = found->second.shape, wanted = tensor.shape;
-      if (!head || stored.empty() || !std::ranges::equal(stored.subspan(1), wanted.subspan(1))) return Fit::none;
+      if (!head || stored.empty() || fit == Fit::no_head || !std::ranges::equal(stored.subspan(1), wanted.subspan(1)))
+        return Fit::none;
       fit = Fit::other_outputs;
     }
   }
@@ -168,19 +170,18 @@ void FolderReader::require_running_statistics() const {
 }
 
 void FolderReader::refuse_outputs() const {
-  for (const MappedTensor& tensor : tensors_) {
-    if (!of_head(tensor) || tensor.shape.size() < 2) continue;  // rather the weight than the bias
-    const std::string name = name_in_folder(tensor.name, *names_);
-    const int64_t stored = files_.at(name).shape.front(), wanted = tensor.shape.front();
-    if (stored == wanted) continue;
-    const std::string& ours = tensor.weights.front().name;
-    throw base::UserError("model",
-                          "{}: tensor {} is a head with {} outputs, config.json says {}; correct config.json. A run "
-                          "with another number of outputs begins a new head with train.init_new = [\"{}\"]",
-                          base::in_quotes(folder_.string()), base::in_quotes(name), stored, wanted,
-                          ours.substr(0, ours.rfind('.')));
-  }
-  throw base::InternalError("exchange", "{}: no head has another number of outputs", folder_.string());
+  const MappedTensor* head = nullptr;  // the weight, unless only the bias differs
+  for (const MappedTensor& tensor : tensors_)
+    if (of_head(tensor) && (!head || tensor.shape.size() > 1) &&
+        files_.at(name_in_folder(tensor.name, *names_)).shape.front() != tensor.shape.front())
+      head = &tensor;
+  base::require(head != nullptr, "exchange", "{}: no head has another number of outputs", folder_.string());
+  const std::string name = name_in_folder(head->name, *names_), &ours = head->weights.front().name;
+  throw base::UserError("model",
+                        "{}: tensor {} is a head with {} outputs, config.json says {}; correct config.json. A run "
+                        "with another number of outputs begins a new head with train.init_new = [\"{}\"]",
+                        base::in_quotes(folder_.string()), base::in_quotes(name), files_.at(name).shape.front(),
+                        head->shape.front(), ours.substr(0, ours.rfind('.')));
 }
 
 void FolderReader::require_head() const {

@@ -182,7 +182,15 @@ TEST(ImageFolders, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(error_in(scratch),
             "[model] \"folder\": tensor \"fc.weight\" is a head with 5 outputs, config.json says 7; correct "
             "config.json. A run with another number of outputs begins a new head with train.init_new = [\"fc\"]");
+  Tensors bias = tensors;
+  bias.all["fc.bias"] = {{7}, std::vector<float>(7)};
+  bias.write(scratch / "folder");
+  replace_in_config(scratch, "\"num_labels\": 7", "\"num_labels\": 5");
+  EXPECT_TRUE(error_in(scratch).starts_with(
+      "[model] \"folder\": tensor \"fc.bias\" is a head with 7 outputs, config.json says 5; correct config.json."));
+  tensors.write(scratch / "folder");
   // Another architecture, and another number of classes.
+  replace_in_config(scratch, "\"num_labels\": 5", "\"num_labels\": 7");
   replace_in_config(scratch, "\"model_type\": \"resnet18\"", "\"model_type\": \"resnet50\"");
   EXPECT_EQ(error_in(scratch),
             "[model] \"folder\": config.json describes resnet50, and the tensors are those of resnet18: its "
