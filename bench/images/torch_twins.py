@@ -205,15 +205,16 @@ def one(config, kintsugi, here, options):
     weights.mkdir()
     if is_hugging(model):
         model.model.save_pretrained(weights)
+        values = json.loads((weights / "config.json").read_text())
     else:
         save_file(weights_of(model), weights / "model.safetensors")
-        (weights / "config.json").write_text(json.dumps(
-            {"model_type": family_of(config), "num_channels": config.channels, "image_height": config.size[-2],
-             "image_width": config.size[-1], "num_labels": config.outputs}
-            | (field_config(model.shape) if of.objective == "fields" else {"objective": of.objective})
-            | ({"image_depth": config.size[0]} if len(config.size) == 3 else {})
-            | ({"width": model.shape["embed"]} if family_of(config) == "unet" else {})
-            | ({"image_dtype": "float32"} if np.load(here / "x.npy").dtype == np.float32 else {})))
+        values = {"model_type": family_of(config), "num_channels": config.channels, "image_height": config.size[-2],
+                  "image_width": config.size[-1], "num_labels": config.outputs}
+        values |= field_config(model.shape) if of.objective == "fields" else {"objective": of.objective}
+        values |= {"image_depth": config.size[0]} if len(config.size) == 3 else {}
+        values |= {"width": model.shape["embed"]} if family_of(config) == "unet" else {}
+    values |= {"image_dtype": "float32"} if np.load(here / "x.npy").dtype == np.float32 else {}
+    (weights / "config.json").write_text(json.dumps(values))
     before = load_file(weights / "model.safetensors")
     runs = Runs(kintsugi, here, config, getattr(model, "shape", {}), options.dtype)
     if of.objective in ("numbers", "fields"):
