@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
                     DeviceLayout{"unet", "fp32", "space=2"}, DeviceLayout{"unet", "fp32", "pipe=2 schedule=gpipe"},
                     DeviceLayout{"unet", "fp32", "data=2 replica"}, DeviceLayout{"vit", "fp32", ""},
                     DeviceLayout{"vit", "bf16", "data=2 tensor=2"}, DeviceLayout{"vit:fields", "fp32", "space=2"},
-                    DeviceLayout{"vit:fields", "bf16", "data=2 zero=2"}, DeviceLayout{"resnet18", "fp32", "space=2"}));
+                    DeviceLayout{"resnet18", "fp32", "space=2"}));
 
 // Operations of training, evaluation and outputs for which a device has no kernel.
 TEST(OnADevice, HasAKernelForEveryOperationOfAFamily) {
