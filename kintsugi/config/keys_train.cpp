@@ -169,7 +169,9 @@ std::vector<Key> train_keys() {
                                   "adafactor: clip the root mean square of a weight's update to this value",
                                   "clip_threshold clipping_threshold"}),
       train<&Train::weight_decay>(
-          {"weight_decay", kNotNegative, fixed, "", "decoupled weight decay; not applied to norms and biases", "wd"}),
+          {"weight_decay", kNotNegative, fixed, "",
+           "weight decay, decoupled or part of the gradient as the optimizer defines; not applied to norms and biases",
+           "wd"}),
       train<&Train::rates>({"rates", Texts{"a list of name patterns with factors, as \"embedding 0.1\""}, fixed, "",
                             "learning rate factors: names of weights, or prefixes that end at a dot; * matches any "
                             "text; the first match applies",
