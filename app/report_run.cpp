@@ -19,6 +19,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/compile/programs.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
@@ -179,6 +180,8 @@ ReadRun read_report_run(const fs::path& folder) {
                           .settings = settings_of(settings, base::read_file(config))},
                   .files = {}};
   read.run.unit = models::unit_of(settings.model);
+  const config::Objective objective = config::objective(settings.model);
+  if (objective == config::Objective::numbers || objective == config::Objective::fields) read.run.loss_unit = "";
   read.run.model = model_in_words(settings.model);
   if (!settings.data.train.empty()) read.run.data = settings.data.train[0].path;
   read.run.date = date_of(metrics);

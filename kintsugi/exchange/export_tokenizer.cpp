@@ -83,7 +83,7 @@ std::string export_tokenizer(const fs::path& folder, const std::string& json, co
                              bool made_elsewhere) {
   const bool begins = config::begins_samples(settings);
   if (json.empty()) {
-    write_generation(folder, {});
+    if (config::of_tokens(config::objective(settings.model))) write_generation(folder, {});
     return "";
   }
   const auto tokenizer = tokenizer_in(json, settings);

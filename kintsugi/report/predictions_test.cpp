@@ -43,7 +43,8 @@ std::string error_of(const std::string& text) {
 
 TEST(Predictions, AreAGridAndAMatrix) {
   const std::string html = page_of(made());
-  EXPECT_TRUE(has(html, "<p>test.bin, classified by runs/&lt;a&gt;: top-1 60.00%, top-5 100.00% of 5 images.</p>")) << html;
+  EXPECT_TRUE(has(html, "<p>test.bin, classified by runs/&lt;a&gt;: top-1 60.00%, top-5 100.00% of 5 images.</p>"))
+      << html;
   EXPECT_TRUE(has(html, "<figure><img alt=\"\" src=\"data:image/bmp;base64,Qk0=\"><figcaption>0 (75%)</figcaption>"));
   EXPECT_TRUE(has(html,
                   "<figure class=\"wrong\"><img alt=\"\" src=\"data:image/bmp;base64,Qk0/\"><figcaption>0 (50%), "

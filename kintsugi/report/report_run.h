@@ -52,6 +52,7 @@ struct ProfiledStep {
 struct ReportRun {
   std::string name;
   std::string unit = "tokens";          // unit of the throughput
+  std::string loss_unit = "nats";       // "" if the loss has that of the data
   std::string model = {}, data = {};    // in words
   std::string date = {}, machine = {};  // of its last step; "" if unknown
   MetricsTable metrics;

@@ -118,11 +118,6 @@ std::string name_in_legend(std::span<const MeasuredRun> runs, size_t run) {
   return runs.size() == 1 ? "" : runs[run].name;
 }
 
-// The unit of cross entropies; a squared error has the unit of the data.
-std::string loss_unit(std::span<const MeasuredRun> runs) {
-  return runs[0].unit == "samples" ? "" : "nats";
-}
-
 // Of a measure that has no chart of a fixed place.
 NamedMeasure named_measure(std::string_view key) {
   const auto named = std::ranges::find(kNamed, key, &NamedMeasure::key);
@@ -148,7 +143,7 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
   Chart chart = empty_chart(runs, known.heading);
   chart.from_zero = known.from_zero;
   chart.y_text = known.y_text;
-  chart.y_name = known.key == kLoss    ? loss_unit(runs)
+  chart.y_name = known.key == kLoss    ? runs[0].loss_unit
                  : known.key == kSpeed ? runs[0].unit + "/s"
                                        : std::string(named_measure(known.key).unit);
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -161,7 +156,7 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
 
 // Omits the initial drop, so that later learning is visible.
 Chart second_half(std::span<const MeasuredRun> runs) {
-  Chart chart = {.heading = "Loss, second half", .y_name = loss_unit(runs), .curves = {}, .x_text = step_text};
+  Chart chart = {.heading = "Loss, second half", .y_name = runs[0].loss_unit, .curves = {}, .x_text = step_text};
   double last = 0;
   for (const MeasuredRun& run : runs) last = std::max(last, static_cast<double>(run.metrics->last_step));
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -179,7 +174,7 @@ Chart second_half(std::span<const MeasuredRun> runs) {
 // The loss over all data, in the colour of its run, and of each domain evaluated separately.
 Chart validation_chart(std::span<const MeasuredRun> runs) {
   Chart chart = empty_chart(runs, "Validation loss");
-  chart.y_name = loss_unit(runs);
+  chart.y_name = runs[0].loss_unit;
   std::set<std::string> keys;
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)
@@ -274,7 +269,7 @@ double tokens_per_step(const MetricsTable& metrics) {
 
 Chart chart_by_tokens(std::span<const MeasuredRun> runs) {
   Chart chart = {
-      .heading = "Loss by tokens", .x_name = "tokens", .y_name = loss_unit(runs), .curves = {}, .x_text = count_text};
+      .heading = "Loss by tokens", .x_name = "tokens", .y_name = runs[0].loss_unit, .curves = {}, .x_text = count_text};
   for (size_t i = 0; i < runs.size(); ++i) {
     const Measure& loss = runs[i].metrics->measure("loss");
     const std::vector<double> tokens = tokens_at(*runs[i].metrics, loss);

@@ -12,6 +12,7 @@ struct MeasuredRun {
   std::string name;
   std::string unit = "tokens";  // unit of the throughput
   const MetricsTable* metrics = nullptr;
+  std::string loss_unit = "nats";
 };
 
 // Charts loss, validation, the load of experts, learning rate, gradient norm, throughput, and every measure unknown

@@ -60,7 +60,7 @@ std::string warnings_list(std::span<const ReportRun> runs) {
 
 std::string charts_of(std::span<const ReportRun> runs) {
   std::vector<MeasuredRun> measured;
-  for (const ReportRun& run : runs) measured.push_back({run.name, run.unit, &run.metrics});
+  for (const ReportRun& run : runs) measured.push_back({run.name, run.unit, &run.metrics, run.loss_unit});
   return html_charts(measured);
 }
 
@@ -128,9 +128,8 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
   const std::string body = subtitle_of(runs) + warnings_list(runs) + html_ranking(runs) + html_summary(runs) +
                            html_tasks(runs) + html_section("Curves", charts_of(runs)) + predictions_of(runs) +
-                           html_texts(runs) +
-                           html_section("Configuration", html_settings(runs)) + plans_of(runs) + measured_of(runs) +
-                           fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
+                           html_texts(runs) + html_section("Configuration", html_settings(runs)) + plans_of(runs) +
+                           measured_of(runs) + fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);
 }
 

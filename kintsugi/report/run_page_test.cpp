@@ -136,6 +136,7 @@ TEST(RunPage, RunsAreRanked) {
   runs[0].data = "corpus/train";
   runs[1].data = "other/train";
   runs[1].unit = "images";
+  runs[0].loss_unit = "";
   runs[0].date = "2026-01-02 03:04";
   runs[2].machine = "a <host>";
   const std::string page = run_page(runs, "k");
@@ -148,6 +149,8 @@ TEST(RunPage, RunsAreRanked) {
   EXPECT_TRUE(has(page, "<h1>3 runs: gpt: 2 layers, embed 64</h1>"));
   EXPECT_TRUE(has(page, "data corpus/train; other/train \u00b7 2026-01-02 03:04 \u00b7 on a &lt;host&gt;"));
   EXPECT_FALSE(has(run_page(std::span(runs).first(1), "k"), "Ranking"));
+  EXPECT_FALSE(has(run_page(std::span(runs).first(1), "k"), "nats"));
+  EXPECT_TRUE(has(run_page(std::span(runs).last(1), "k"), "nats"));
 }
 
 // The heaviest kernels of two runs differ, and each has the same colour in both.

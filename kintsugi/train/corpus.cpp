@@ -247,8 +247,8 @@ void fit_images(config::Resolved& resolved, const DataFiles& opened) {
       throw base::UserError("images", "validation images are {}, but training images are {}: \"{}\"", set.size_text(),
                             train.size_text(), set.files()[0].path().string());
     if (set.numbers() != train.numbers())
-      throw base::UserError("images", "validation images have {} {}, but training images have {}: \"{}\"", set.numbers(),
-                            fields ? "channels of fields" : "numbers each", train.numbers(),
+      throw base::UserError("images", "validation images have {} {}, but training images have {}: \"{}\"",
+                            set.numbers(), fields ? "channels of fields" : "numbers each", train.numbers(),
                             set.files()[0].labels_path().string());
   }
 }
