@@ -43,19 +43,22 @@ int64_t rows_at_once(int64_t width) {
   return std::max<int64_t>(64, (int64_t{1} << 19) / std::max<int64_t>(width, 1));
 }
 
-// Calls f(rows) for the rows that the call computes, some at a time.
+// Calls f(rows) for parts of `all` of that many rows.
+template <typename F>
+void in_parts(Range all, int64_t width, const F& f) {
+  for (int64_t begin = all.begin; begin < all.end; begin += rows_at_once(width))
+    f(Range{begin, std::min(all.end, begin + rows_at_once(width))});
+}
+
+// The same for the rows that the call computes.
 template <typename F>
 void for_rows(const KernelCall& call, const WindowPositions& p, int64_t width, const F& f) {
-  const auto some = [&](Range rows) {
-    for (int64_t begin = rows.begin; begin < rows.end; begin += rows_at_once(width))
-      f(Range{begin, std::min(rows.end, begin + rows_at_once(width))});
-  };
   const std::optional<tensor::OutputPart> part = tensor::output_part(call.attributes);
-  if (!part) return some({0, p.samples * p.outputs});
+  if (!part) return in_parts({0, p.samples * p.outputs}, width, f);
   const int64_t length = call.outs[0].size(part->dim), inner = p.outputs / length;
   for (int64_t n = 0; n < p.samples; ++n)
     for (const auto& [begin, end] : part->ranges(length))
-      some({n * p.outputs + begin * inner, n * p.outputs + end * inner});
+      in_parts({n * p.outputs + begin * inner, n * p.outputs + end * inner}, width, f);
 }
 
 const double* elements(const tensor::View& x) {
@@ -123,7 +126,7 @@ void convolution_fp64_grad_input(const KernelCall& call) {
     for (int64_t k = 0; k < p.windows; ++k)
       if (const int64_t i = p.input[static_cast<size_t>(o * p.windows + k)]; i >= 0)
         gather.table[static_cast<size_t>(i * p.windows + k)] = o;
-  const int64_t width = p.windows * filters, all = p.samples * p.inputs;
+  const int64_t width = p.windows * filters;
   std::vector<double> columns, turned(static_cast<size_t>(width * channels));  // of a group: [windows filters channels]
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t k = 0; k < p.windows; ++k)
@@ -131,8 +134,7 @@ void convolution_fp64_grad_input(const KernelCall& call) {
         for (int64_t j = 0; j < filters; ++j)
           turned[static_cast<size_t>((k * filters + j) * channels + c)] =
               elements(w)[(k * channels + c) * p.y_channels + g * filters + j];
-    for (int64_t begin = 0; begin < all; begin += rows_at_once(width)) {
-      const Range rows = {begin, std::min(all, begin + rows_at_once(width))};
+    in_parts({0, p.samples * p.inputs}, width, [&](Range rows) {
       gather(rows, g * filters, filters, call.team, columns);
       multiply({.m = rows.size(),
                 .n = channels,
@@ -147,7 +149,7 @@ void convolution_fp64_grad_input(const KernelCall& call) {
                 .c_row = p.x_channels,
                 .accumulate = call.accumulates(0)},
                call.team);
-    }
+    });
   }
 }
 
@@ -156,10 +158,9 @@ void convolution_fp64_grad_weight(const KernelCall& call) {
   const WindowPositions p = reference::window_positions(call, x.shape(), dy.shape());
   const int64_t groups = groups_of(call), channels = p.x_channels / groups, filters = p.y_channels / groups;
   const Gather gather = {elements(x), p.outputs, p.windows, p.inputs, p.x_channels, p.input};
-  const int64_t width = p.windows * channels, all = p.samples * p.outputs;
+  const int64_t width = p.windows * channels;
   std::vector<double> columns;
-  for (int64_t begin = 0; begin < all; begin += rows_at_once(width)) {
-    const Range rows = {begin, std::min(all, begin + rows_at_once(width))};
+  in_parts({0, p.samples * p.outputs}, width, [&](Range rows) {
     for (int64_t g = 0; g < groups; ++g) {
       gather(rows, g * channels, channels, call.team, columns);
       multiply({.m = width,
@@ -173,10 +174,10 @@ void convolution_fp64_grad_weight(const KernelCall& call) {
                 .b_column = 1,
                 .c = elements_of(dw) + g * filters,
                 .c_row = p.y_channels,
-                .accumulate = begin > 0 || call.accumulates(0)},
+                .accumulate = rows.begin > 0 || call.accumulates(0)},
                call.team);
     }
-  }
+  });
 }
 
 }  // namespace kintsugi::kernels::cpu
